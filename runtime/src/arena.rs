@@ -12,8 +12,8 @@ const CHUNK: usize = 4 << 10;
 
 /// An arena: memory for the strings of one evaluation at a time.
 ///
-/// Strings in earlier pieces of the arena are read while later pieces are written, and while the arena is moved. So
-/// memory that was handed out is never borrowed again, neither by itself nor as a part of its chunk.
+/// Strings in earlier pieces of the arena are read while later pieces are written, and while the arena is moved. So the arena never makes another
+/// reference to memory that it handed out, neither to the piece nor to the chunk that contains the piece.
 #[derive(Debug)]
 pub struct Arena {
     /// The chunks (allocations) of the arena, oldest first. Pieces are cut from the last chunk.
@@ -79,8 +79,8 @@ impl Arena {
         self.before + self.taken
     }
 
-    /// Takes back all memory that the arena handed out. Several chunks are replaced by a single chunk of their total
-    /// size. The memory is freed after some evaluations that need much less than it.
+    /// Takes back all memory that the arena handed out. Several chunks are replaced by a single chunk of their total size. If several evaluations
+    /// need much less memory than the arena has, the memory is freed.
     #[inline]
     pub fn reset(&mut self) {
         if self.size > UnusedMemoryCounter::KEPT {
@@ -94,7 +94,8 @@ impl Arena {
         self.room = self.size.min(self.limit);
     }
 
-    /// Takes back all memory that the arena handed out, and sets its limit to `limit` bytes. Memory is freed if it is larger than the limit.
+    /// Takes back all memory that the arena handed out, and sets its limit to `limit` bytes. The arena frees its memory if that is larger than the
+    /// limit.
     pub fn reset_to(&mut self, limit: usize) {
         self.limit = limit.min(Arena::MOST);
         if self.size > self.limit {

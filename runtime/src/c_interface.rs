@@ -1,6 +1,6 @@
-//! The functions of the C interface `include/cembra.h`: evaluators of models from object files, their faults, limits and
-//! cancellation. Handles are opaque, and no function unwinds. The header states what each function requires; here it is
-//! the invariant under `# Safety`.
+//! The functions of the C interface `include/cembra.h`: evaluators of models from object files, their faults, limits and cancellation. Handles are
+//! opaque, and no function unwinds. The header states what each function requires of its caller. Here, each section `# Safety` names the rule in
+//! `docs/safety.md` that contains these requirements.
 
 use crate::fault::FaultView;
 use crate::standalone::AnyEvaluator;
@@ -100,7 +100,7 @@ pub(crate) extern "C" fn cembra_cancellation_new() -> Box<Cancellation> {
     Box::default()
 }
 
-/// Cancels a cancellation token; any thread may call it.
+/// Cancels a cancellation token. Any thread may call this function.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cembra_cancellation_cancel(token: &Cancellation) {
     token.cancel();

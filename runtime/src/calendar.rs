@@ -23,7 +23,7 @@ use std::str::FromStr;
 #[repr(transparent)]
 pub struct Date(pub i32);
 
-/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as in Arrow. Every `i64` is a timestamp. Years are written as those of a [`Date`].
+/// A `TIMESTAMP`: microseconds since 1970-01-01T00:00:00Z, as in Arrow. Every `i64` is a timestamp. The year is written as in a [`Date`].
 ///
 /// ```
 /// use cembra_runtime::{Date, Timestamp};
@@ -58,7 +58,8 @@ const DAYS_OF_400_YEARS: i64 = 146_097;
 /// The most digits of a timestamp's fraction of a second.
 const FRACTION_DIGITS: usize = 6;
 
-/// Returns year, month and day of the day that is `days` days after 1970-01-01. `days` is an `i32`, or a few days outside of that range.
+/// Returns the year, month and day of the day that is `days` days after 1970-01-01. `days` must be in the range of `i32`, or a few days outside of
+/// this range.
 pub(crate) fn civil(days: i64) -> (i32, i32, i32) {
     let days = days + SHIFT;
     let (cycle, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
@@ -87,11 +88,12 @@ impl Date {
     pub const FIRST: Date = Date(-719_162);
     /// 9999-12-31, the last day whose year is written without a sign.
     pub const LAST: Date = Date(2_932_896);
-    /// The last day whose midnight is a timestamp; the first one is as far before 1970 as this one is after it.
+    /// The last day whose midnight is a timestamp: 106,751,991 days after 1970-01-01. The first day whose midnight is a timestamp is as many days
+    /// before 1970-01-01.
     pub const LAST_WITH_MIDNIGHT: Date = Date(106_751_991);
 
-    /// The day with this year, this month from 1 to 12, and this day of the month. `None` if there is no such day, or if it does not fit in an
-    /// `i32` of days.
+    /// The date with the year `year`, the month `month` from 1 to 12, and the day `day` of the month. `None` if there is no such date, or if its
+    /// number of days since 1970-01-01 does not fit in an `i32`.
     #[must_use]
     pub fn of(year: i32, month: u32, day: u32) -> Option<Date> {
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -141,8 +143,8 @@ impl Date {
         (Date::FIRST..=Date::LAST).contains(&self)
     }
 
-    /// Parses the text that `Display` writes: the year, two digits of the month and two of the day. A year from 1 to 9999 has four digits. Any
-    /// other year has a sign and at least four digits.
+    /// Parses the text that `Display` writes, such as `2026-11-20` or `-0044-03-15`. A year from 1 to 9999 has four digits. Any other year has a sign
+    /// and at least four digits.
     ///
     /// # Errors
     /// If the text has another form, or there is no such day.

@@ -109,13 +109,13 @@ impl Cancellation {
         self.0.state.load(Ordering::Relaxed) != RUNS
     }
 
-    /// The fault of an evaluation that this token ended: [`FaultKind::Deadline`] if its time was over, else [`FaultKind::Cancelled`].
+    /// The fault of an evaluation that this token ended: [`FaultKind::Deadline`] if the token's deadline has passed, else [`FaultKind::Cancelled`].
     #[must_use]
     pub fn fault(&self) -> FaultKind {
         if self.0.inherited() == OVERDUE { FaultKind::Deadline } else { FaultKind::Cancelled }
     }
 
-    /// The address of the token's flag, as a byte that is not 0 once the token is cancelled. It is valid as long as the token lives.
+    /// The address of the token's flag, as a byte that is not 0 once the token is cancelled. The address is valid as long as the token lives.
     pub(crate) fn flag(&self) -> *const AtomicU8 {
         &raw const self.0.state
     }

@@ -1,33 +1,33 @@
 //! The order in which floating-point numbers are added up. It is stated here, once, for arrays and tensors, so that neither the width of
 //! vectors nor the number of threads changes a bit of a sum.
 //!
-//! For example, 200 numbers are added in 64 chains. Chain 0 adds the numbers at the positions 0, 64, 128 and 192, one after the other;
-//! chain 1 adds those at 1, 65, 129 and 193; chain 63 adds those at 63, 127 and 191. Then chain 32 is added to chain 0, chain 33 to chain 1,
-//! and so on up to chain 63, which is added to chain 31. Of the 32 sums that are left the second 16 are added to the first 16, until there
-//! is one. 100,000 numbers are two blocks: the first 65,536 numbers and the other 34,464 have 64 chains each, and the second block's sum is
-//! added to the first one's. 64 numbers are added one after the other.
+//! For example, 200 numbers are added in 64 chains. Chain 0 adds the numbers at the positions 0, 64, 128 and 192, one after the other; chain 1 adds
+//! those at 1, 65, 129 and 193; chain 63 adds those at 63, 127 and 191. Then chain 32 is added to chain 0, chain 33 to chain 1, and so on up to chain
+//! 63, which is added to chain 31. Then the second 16 of the remaining 32 sums are added to the first 16, and so on, until one sum is left. 100,000
+//! numbers are two blocks: the first 65,536 numbers and the other 34,464 have 64 chains each, and the second block's sum is added to the first one's.
+//! 64 numbers are added one after the other.
 //!
 //! The rule:
 //!
-//! 1. Up to [`CHAINS`] positions are combined one after the other ([`is_in_order`]). What follows is for more of them.
+//! 1. Up to [`CHAINS`] positions are combined one after the other ([`is_in_order`]). The following rules are for more than [`CHAINS`] positions.
 //! 2. Each [`SUM_BLOCK`] positions are a block, and the last block has what is left ([`sum_blocks`]).
 //! 3. Position `i` of a block belongs to chain `i` modulo [`CHAINS`] ([`chain_of`]). A chain begins with the neutral element, which is 0 for
 //!    sums, and combines its elements one after the other.
 //! 4. The chains of a block are joined by halves ([`Chains::joined`]).
 //! 5. The total begins with the neutral element too, and the blocks are combined with it one after the other ([`then_block`]).
 //!
-//! A missing element has a position, but is not combined. Sums are kept in FLOAT64; products, and the largest and the smallest of elements,
-//! have the same order. Machine code adds to the 64 numbers of [`Chains`] itself, and names these constants.
+//! A missing element has a position, but is not combined. Sums are kept in FLOAT64. Products, minima and maxima are combined in the same order.
+//! Machine code adds to the 64 numbers of [`Chains`] itself, and uses the constants of this module.
 //!
-//! The module does not say which sums have this order. Groups that elements name, and sums of tensors over axes before the last one,
-//! are added one after the other.
+//! The module does not say which sums have this order. Two kinds of sums have another: sums of groups if each element names its group, and sums of
+//! tensors over axes before the last one. Their elements are added one after the other.
 
 use std::ops::Range;
 
 /// The number of chains (accumulators) that a block of numbers is summed in.
 pub const CHAINS: usize = 64;
 
-/// The number of positions in a block. After the last of them the block's chains are joined.
+/// The number of elements (positions) in a block of a sum. After the last position of a block, the chains (accumulators) of the block are joined.
 pub const SUM_BLOCK: usize = 1 << 16;
 
 // Machine code computes the chain of a row with a mask, and chains are joined by halves.
@@ -222,7 +222,8 @@ pub fn fold_whole<W: Copy>(
     total
 }
 
-/// A fold of `len` elements that arrive in parts of any size, in the order that this module defines.
+/// A fold of `len` elements that arrive in parts of any size. They are combined in the order that this module defines: in 64 chains (accumulators)
+/// per block.
 #[derive(Clone, Debug)]
 pub struct ChainFold<W, C> {
     neutral: W,
@@ -251,15 +252,15 @@ pub enum FoldTarget<'f, W> {
 }
 
 impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
-    /// Makes a fold of `len` elements that has no elements yet.
+    /// Makes a fold of `len` elements. No element is combined yet.
     #[inline]
     pub fn new(len: usize, neutral: W, combine: C) -> Self {
         ChainFold::from_block(len, 0, neutral, combine)
     }
 
-    /// A fold of some of the blocks of `len` elements. `start` is the position of the first element, which must be the
-    /// start of a block. [`then`](ChainFold::then) joins blocks that were folded separately. This function is inlined,
-    /// so that the chains are constructed where they stay.
+    /// Makes a fold of some consecutive blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
+    /// [`then`](ChainFold::then) joins blocks that were folded separately. This function is inlined, so that the chains (accumulators) are
+    /// constructed in place.
     #[inline(always)]
     pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
         debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
@@ -274,8 +275,9 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         ChainFold { neutral, combine, len: usize::MAX, is_in_order: true, at: 0, chains: None, total: neutral }
     }
 
-    /// Passes the next `count` elements to `take` in parts: the accumulators, and the range of the elements that belong to them. It is
-    /// inlined, so that the loops of `take` are compiled for the caller's vector width.
+    /// Divides the next `count` elements into parts and calls `take` for each part. `take` gets the accumulators, and the range of the elements
+    /// (numbered from 0) that it must combine with them. This function is inlined, so that the loops of `take` are compiled for the caller's vector
+    /// width.
     #[inline(always)]
     pub fn extend_by(&mut self, count: usize, mut take: impl FnMut(FoldTarget<'_, W>, Range<usize>)) {
         let mut from = 0;
@@ -350,13 +352,12 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         }
     }
 
-    /// Lends chains (accumulators) to which the caller, such as machine code, must add the next `count` elements: the element `i` positions after the
-    /// next one to chain [`chain_of`]`(i)`, in the order of positions. Afterwards the caller must call [`lent`](ChainFold::lent). This is for
-    /// sums only: zero may be added for a missing element, because no sum is -0.
+    /// Lends chains (accumulators) to a caller, such as machine code, that adds the next `count` elements itself. The caller must add element `i` of
+    /// these, counted from 0, to chain [`chain_of`]`(i)`, in ascending order of `i`, and must then call [`lent`](ChainFold::lent). This is for sums
+    /// only: zero may be added for a missing element, because no sum is -0.
     ///
-    /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than
-    /// `count` elements are left, or if the fold has so few elements that it has no chains and `count` is less than
-    /// their number.
+    /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left, or if
+    /// the whole fold is too short for chains and `count` is not its length.
     #[inline(always)]
     pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {

@@ -87,7 +87,8 @@ pub struct ColumnForm {
     pub presence: PresenceForm,
     /// True if the column is an input whose rows are indices into a dictionary of values.
     pub is_dictionary: bool,
-    /// True if all rows of the column share one value and one presence byte, so that its strides are 0. Only for inputs without bits.
+    /// True if all rows of the column share one value and one presence byte, so that its strides are 0. Only for inputs whose values and presences
+    /// are not bits.
     pub is_shared: bool,
     /// True if the column's values are contiguous, so that the stride is the size of a value.
     pub is_dense: bool,
@@ -189,19 +190,19 @@ impl FailedRows {
     }
 }
 
-/// The most rows in a strip (a block of rows that is evaluated at once) if intermediate values are stored per row. Their values for a block of this
-/// size stay in the first-level cache.
+/// The most rows in a strip (a block of rows that is evaluated at once) if intermediate values are stored per row. The intermediate values of a block
+/// of this size stay in the first-level cache.
 pub const STRIP_ROWS: usize = 1024;
 
-/// The most rows in a strip (a block of rows that is evaluated at once) if no intermediate values are stored. With a block of this size, the overhead
-/// per call does not matter. Blocks of sums end at a multiple of it.
+/// The most rows in a strip (a block of rows that is evaluated at once) if no intermediate values are stored. With a strip of this size, the overhead
+/// per call does not matter. [`SUM_BLOCK`](crate::SUM_BLOCK), the number of rows in a block of a sum, is a multiple of this number.
 pub const LONG_STRIP_ROWS: usize = 1 << 14;
 
 /// Bytes in a cache line and in the widest vector. Aligned vectors of this size are loaded and stored at once.
 pub const LINE: usize = 64;
 
-/// The fewest bytes of output for which stores bypass the caches. Together with its inputs, such an output exceeds the share of a few threads in
-/// most last-level caches, so its start would be evicted before anyone reads it.
+/// The fewest bytes of output for which stores bypass the caches. Such an output and its inputs are larger than a few threads' share of most
+/// last-level caches, so the start of the output would be evicted before anyone reads it.
 pub const PAST_CACHES: usize = 1 << 24;
 
 /// Makes the stores of this thread that bypassed the caches visible to other threads.
@@ -250,7 +251,7 @@ pub struct Scratch {
     /// True if the run writes so much that its outputs would not stay in the caches, so stores may bypass them. Before other threads read the
     /// outputs, the caller must call [`drain_past_caches`].
     pub past_caches: bool,
-    /// Addresses of data that is read soon. From each address, the compiled function may prefetch as many bytes as it reads for a block of rows.
+    /// Addresses of data that will be read soon. From each address, the compiled function may prefetch as many bytes as it reads for a block of rows.
     pub ahead: Vec<usize>,
     /// The state that the compiled function stores between two blocks of rows of one run; `None` if it has no such state.
     pub kept: Option<Box<dyn Any + Send>>,
@@ -289,7 +290,7 @@ pub trait Dictionary: Debug + Send + Sync {
 /// The dictionary and the indices into it, for a block of rows of a dictionary column.
 #[derive(Clone, Copy, Debug)]
 pub struct DictionaryIndices<'a> {
-    /// The index into the dictionary for each row; the dictionary's number of values for a row without a value.
+    /// The index into the dictionary for each row of the block. The index of a row without a value is the number of values in the dictionary.
     pub of_rows: *const u32,
     /// True if every row of the block has a value.
     pub all_present: bool,
@@ -309,7 +310,8 @@ pub struct FunctionColumns {
 /// A model, compiled to a function that evaluates many rows, which are stored in columns.
 ///
 /// # Safety
-/// COLUMNS: `run` reads and writes only what its contract names, and gives the results of the model.
+/// COLUMNS (`docs/safety.md`): `run` must read and write only the memory that its own section `# Safety` names, and must give the results of the
+/// model.
 pub unsafe trait BatchFunction: Debug + Send + Sync {
     /// The sizes of the scratch memory that the function needs besides columns.
     fn scratch(&self) -> ScratchLayout;
@@ -386,7 +388,8 @@ pub unsafe trait BatchFunction: Debug + Send + Sync {
 /// A model, compiled to a loop over columns of numbers, which needs no scratch memory.
 ///
 /// # Safety
-/// COLUMNS: `play` and `play_at` read and write only what their contracts name, and give the results of the model.
+/// COLUMNS (`docs/safety.md`): `play` and `play_at` must read and write only the memory that their own sections `# Safety` name, and must give the
+/// results of the model.
 pub unsafe trait BareFunction: Debug + Send + Sync {
     /// The indices of the columns that the loop reads, then of those that it writes. `play_at` takes them in this order.
     fn columns(&self) -> &[u32];

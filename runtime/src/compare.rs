@@ -1,5 +1,5 @@
-//! Comparisons of byte strings. Strings that are tested for equality are mostly short and of different lengths. So lengths are
-//! compared first, and up to sixteen bytes as two words that may overlap; only longer strings take a call.
+//! Comparisons of byte strings. Strings that are tested for equality are mostly short and of different lengths. So lengths are compared first.
+//! Strings of up to sixteen bytes are then compared as two words that may overlap; only longer strings take a function call.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
 //! The evaluation context: the state of an evaluation besides its frame. Kernels and generated code report a fault by filling the context's fault
-//! record and returning a status. Both backends build the same error from the same record.
+//! record and returning a status. The interpreter and compiled code fill the same record, so a fault gives the same error with both.
 
 use crate::flag::NEVER;
 use crate::layout::layout;
@@ -76,12 +76,12 @@ layout! {
         pub FAULT_KIND_OFFSET = (offset of fault.kind);
         /// Offset in a [`Context`] of the first operand of the fault record; the second follows 8 bytes later.
         pub FAULT_OPERANDS_OFFSET = (offset of fault.operands);
-        /// Offset in a [`Context`] of the most rounds that the loops of one evaluation may run together.
+        /// Offset in a [`Context`] of the limit for the rounds that all loops of one evaluation may run together.
         pub ITERATIONS_OFFSET = (offset of iterations);
         /// Offset in a [`Context`] of the number of rounds that the loops of this evaluation may still run. Generated code initialises it.
         pub ROUNDS_LEFT_OFFSET = (offset of rounds_left);
-        /// Offset in a [`Context`] of the work on strings that this evaluation may still do, 8 bytes. It is negative after a comparison that needed
-        /// more.
+        /// Offset in a [`Context`] of the work on strings that this evaluation may still do: 8 bytes, a number of units of about the time to read one
+        /// byte. The number is negative after a comparison that needed more work than was left.
         pub WORK_LEFT_OFFSET = (offset of work_left);
     }
 }
@@ -123,8 +123,8 @@ impl Context {
     /// Sets the table of kernel calls for generated code.
     ///
     /// # Safety
-    /// CODE-ALIVE: the table must belong to the code that runs with this context from now on, and must live as long as
-    /// calls are made.
+    /// CODE-ALIVE (`docs/safety.md`): the table must belong to the code that runs with this context from now on, and must live as long as calls are
+    /// made.
     #[inline]
     pub unsafe fn set_calls(&mut self, calls: *const KernelCall) {
         self.calls = calls;
@@ -133,7 +133,7 @@ impl Context {
     /// Sets the addresses of the caller's structs for the evaluation that begins.
     ///
     /// # Safety
-    /// CALL: `input` and `output` are the memory that the evaluation was given.
+    /// CALL (`docs/safety.md`): `input` and `output` must be the memory that the evaluation was given.
     #[inline]
     pub unsafe fn set_structs(&mut self, input: FramePtr, output: FramePtr) {
         (self.input, self.output) = (input, output);
@@ -228,7 +228,7 @@ impl Context {
     /// too, so an evaluation can end between any two operators.
     ///
     /// # Errors
-    /// If less than `units` is left, or the evaluation was cancelled.
+    /// If less work than `units` is left, or the evaluation was cancelled.
     #[inline]
     pub fn charge(&mut self, units: usize) -> Result<(), Fault> {
         match self.work_after(units) {
@@ -252,9 +252,9 @@ impl Context {
         Err(Fault::new(FaultKind::Cancelled))
     }
 
-    /// Compares strings byte by byte. Short ones count as no work. A comparison cannot fail, because generated code could not stop there: once no
-    /// work is left, all long strings compare as equal, and the evaluation ends with a fault before its outputs are written. A caller that can fail
-    /// must call `check_compared` afterwards.
+    /// Compares strings byte by byte. Comparisons of short strings count as no work. A comparison never reports a fault, because generated code
+    /// cannot stop at a comparison: once no work is left, all long strings compare as equal, and the evaluation ends with a fault before its outputs
+    /// are written. A caller that can fail must call `check_compared` afterwards.
     #[inline]
     pub fn compare(&mut self, x: &[u8], y: &[u8]) -> Ordering {
         if self.may_compare(x.len().min(y.len())) { compare::order(x, y) } else { Ordering::Equal }
@@ -269,7 +269,7 @@ impl Context {
     /// Checks that the comparisons of this evaluation did not exceed the limit for work on strings.
     ///
     /// # Errors
-    /// If they did, or the evaluation was cancelled.
+    /// If the comparisons exceeded the limit, or the evaluation was cancelled.
     #[inline]
     pub fn check_compared(&self) -> Result<(), Fault> {
         if self.work_left < 0 { Err(self.no_work()) } else { Ok(()) }
@@ -340,8 +340,9 @@ impl Context {
         self.time_limit.is_some()
     }
 
-    /// Sets a time limit for each later run, and a token besides: a run that takes longer ends with [`FaultKind::Deadline`]. A run is the time from
-    /// [`begin_run`](Context::begin_run) to [`end_run`](Context::end_run). With a limit of zero, no run begins.
+    /// Sets a time limit for each later run, and the token that can cancel runs. A run that takes longer than `limit` ends with
+    /// [`FaultKind::Deadline`]. A run is the time from [`begin_run`](Context::begin_run) to [`end_run`](Context::end_run). With a limit of zero, no
+    /// run begins.
     pub fn set_time_limit(&mut self, token: Option<Cancellation>, limit: Duration) {
         let token = token.unwrap_or_default();
         if limit.is_zero() {
@@ -364,7 +365,7 @@ impl Context {
         self.is_watched = true;
     }
 
-    /// Begins a run: its whole time limit, if there is one, starts now.
+    /// Begins a run. The whole time limit of the run, if there is one, starts now.
     #[inline]
     pub fn begin_run(&self) {
         if let Some(limit) = &self.time_limit {
@@ -380,7 +381,7 @@ impl Context {
         }
     }
 
-    /// Returns true if no new run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its time limit.
+    /// Returns true if no new run may begin, because the token was cancelled. If the last run only exceeded its time limit, a new run may begin.
     #[inline]
     #[must_use]
     pub fn is_run_refused(&self) -> bool {
@@ -394,7 +395,7 @@ impl Context {
     }
 
     /// Returns true if the evaluation has a token that was cancelled; then it must end with `FaultKind::Cancelled`. Everything that may run long
-    /// polls it: the interpreter after a fixed number of steps, generated code through `CANCEL_OFFSET`.
+    /// polls the token: the interpreter after a fixed number of steps, generated code through `CANCEL_OFFSET`.
     #[inline]
     #[must_use]
     pub fn poll_cancelled(&self) -> bool {
@@ -413,7 +414,7 @@ impl Context {
         self.arena.memory_bytes()
     }
 
-    /// Records a fault and returns the status that stops the evaluation. A kernel's caller adds the site.
+    /// Records a fault and returns the status that stops the evaluation. The caller of a kernel adds the site (the index of the plan's step).
     #[cold]
     pub fn fail(&mut self, fault: Fault) -> i32 {
         self.fault = FaultRecord { site: 0, kind: fault.kind as u32, operands: fault.operands };

@@ -151,7 +151,7 @@ impl Duration {
     /// ```
     ///
     /// # Errors
-    /// As `from_text`, except for the number of digits.
+    /// The errors of [`from_text`](Duration::from_text), but seconds may have more than six digits.
     pub fn from_data_text(text: &str) -> Result<Duration, TimeTextError> {
         const MOST_DIGITS: usize = 6;
         let split = text.split_once('.').and_then(|(whole, rest)| Some((whole, rest.strip_suffix('S')?)));
@@ -174,15 +174,14 @@ impl Duration {
         self.0.checked_mul(factor).map(Duration)
     }
 
-    /// Returns the duration multiplied by a float, rounded to microseconds, halves to even; `None` for NaN, or if it does not fit in 64
-    /// bits.
+    /// Returns the duration multiplied by a float, rounded to microseconds, halves to even; `None` if the product is NaN or does not fit in 64 bits.
     #[must_use]
     pub fn times_float(self, factor: f64) -> Option<Duration> {
         rounded(self.0 as f64 * factor)
     }
 
-    /// Returns the duration divided by an integer, rounded to microseconds, halves to even; `None` for zero, or if it does not fit in 64
-    /// bits.
+    /// Returns the duration divided by an integer, rounded to microseconds, halves to even; `None` if the divisor is zero or the result does not fit
+    /// in 64 bits.
     #[must_use]
     pub fn over(self, divisor: i64) -> Option<Duration> {
         let (quotient, rest) = (self.0.checked_div(divisor)?, self.0.checked_rem(divisor)?);
@@ -197,8 +196,8 @@ impl Duration {
         if is_up { quotient.checked_add(away).map(Duration) } else { Some(Duration(quotient)) }
     }
 
-    /// Returns the duration divided by a float, rounded to microseconds, halves to even; `None` if it is NaN, infinite, or does not fit
-    /// in 64 bits.
+    /// Returns the duration divided by a float, rounded to microseconds, halves to even; `None` if the result is NaN, infinite, or does not fit in 64
+    /// bits.
     #[must_use]
     pub fn over_float(self, divisor: f64) -> Option<Duration> {
         rounded(self.0 as f64 / divisor)

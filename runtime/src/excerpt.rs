@@ -1,5 +1,5 @@
-//! Excerpts: texts of models and of data as messages quote them. Texts may be as long as a file and a message may occur a hundred times,
-//! so quotes are cut. Texts come from untrusted sources, so [`visible`] escapes the characters that control a terminal.
+//! Excerpts: short quotes of models and of data in messages. A text may be as long as a file, and a message may occur a hundred times, so quotes are
+//! cut. Texts come from untrusted sources, so [`visible`] escapes the characters that control a terminal.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};

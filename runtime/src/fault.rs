@@ -52,7 +52,7 @@ impl FaultKind {
         matches!(self, FaultKind::WorkLimit) || self.is_of_token()
     }
 
-    /// Returns true if a token ended the evaluation: it was cancelled, or its deadline has passed.
+    /// Returns true if this kind is the fault of a token that ended the evaluation: the token was cancelled, or its deadline has passed.
     #[must_use]
     pub const fn is_of_token(self) -> bool {
         matches!(self, FaultKind::Cancelled | FaultKind::Deadline)

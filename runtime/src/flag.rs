@@ -1,5 +1,5 @@
-//! The flag that ends evaluations. A thread or the clock raises it once, together with the flags that depend on it. Only a flag of runs with a
-//! time limit is lowered again.
+//! The flag that ends evaluations. A thread or the clock (`timer.rs`) raises it once, together with the flags that depend on it. Only a flag of runs
+//! with a time limit is lowered again.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,8 +21,8 @@ pub(crate) const LATE: u8 = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Flag {
     pub(crate) state: AtomicU8,
-    /// The flags that are raised together with this one: at most one per living token derived from it, and as many flags of dropped tokens, which are
-    /// removed when the list would have to grow.
+    /// The flags that are raised together with this one: at most one per living token derived from it, and at most as many of dropped tokens. Flags
+    /// of dropped tokens are removed when the list would have to grow.
     pub(crate) others: Mutex<Vec<Weak<Flag>>>,
     /// The root flag, which has no deadline and from which this one was derived, and the deadline at which the clock raises this flag. `None`
     /// without a deadline.
@@ -33,7 +33,7 @@ pub(crate) struct Flag {
 }
 
 impl Flag {
-    /// Raises the flag and all flags that are raised with it, with the state `state`, unless it is raised already.
+    /// Raises this flag and all flags that depend on it: gives each of them the state `state`, unless it is raised already.
     pub(crate) fn raise(&self, state: u8) {
         let open = self.raise_alone(state);
         Flag::raise_all(open, state);

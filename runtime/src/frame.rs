@@ -1,5 +1,5 @@
-//! Frames: contiguous plain bytes that hold every leaf, literal, temporary and output of a model, and the layout that
-//! assigns offsets to them. A frame needs no destructor. It is reset by copying the template with the literals over it.
+//! Frames: contiguous plain bytes that hold every leaf, literal, temporary and output of a model, and the layout that assigns offsets to them. A
+//! frame needs no destructor. A frame is reset by overwriting it with a template that contains the literals.
 //!
 //! A slot is an offset that carries its type. Reading and writing through a slot is unchecked in release builds: the
 //! invariant FRAME-SLOT of `docs/safety.md` is that slots are used only with frames of the layout that made them.
@@ -100,8 +100,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame with the contents `bytes`. They must not contain views of strings, because a pointer that is copied as
-    /// plain bytes is not valid. A frame with views must be cloned from another frame.
+    /// A frame with the contents `bytes`, which must not contain views of strings: a pointer that is copied as plain bytes is not valid. A frame with
+    /// views must be cloned from another frame.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let memory = Memory::zeroed(bytes.len());
@@ -166,7 +166,8 @@ impl FramePtr {
     /// Reads the value in a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT: the memory is alive, the slot belongs to its layout, and a valid `T` was written there.
+    /// FRAME-SLOT (`docs/safety.md`): the memory must be alive, the slot must belong to the layout of the memory, and a valid `T` must have been
+    /// written there.
     #[inline]
     #[must_use]
     pub unsafe fn read<T: Copy>(self, slot: Slot<T>) -> T {
@@ -177,7 +178,7 @@ impl FramePtr {
     /// Writes the value in a slot.
     ///
     /// # Safety
-    /// FRAME-SLOT: the memory is alive and writable, and the slot belongs to its layout.
+    /// FRAME-SLOT (`docs/safety.md`): the memory must be alive and writable, and the slot must belong to the layout of the memory.
     #[inline]
     pub unsafe fn write<T: Copy>(self, slot: Slot<T>, value: T) {
         // SAFETY: FRAME-SLOT, promised by the caller; layouts align slots to their type.
@@ -187,7 +188,7 @@ impl FramePtr {
     /// Reads the bits of a number or flag at `offset`, zero-extended. A flag other than 0 is read as 1.
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of this machine type, or a part of a view, is stored there.
+    /// FRAME-SLOT (`docs/safety.md`): a value of the type `ty`, or the address or length of a string view, must be stored at `offset`.
     #[inline]
     #[must_use]
     pub unsafe fn read_bits(self, ty: MachineType, offset: u32) -> u64 {
@@ -204,7 +205,7 @@ impl FramePtr {
     /// Writes the bits of a number or flag to `offset`.
     ///
     /// # Safety
-    /// FRAME-SLOT: there is room for a value of this machine type.
+    /// FRAME-SLOT (`docs/safety.md`): the memory at `offset` must have room for a value of the type `ty`.
     #[inline]
     pub unsafe fn write_bits(self, ty: MachineType, offset: u32, bits: u64) {
         // SAFETY: FRAME-SLOT, promised by the caller.

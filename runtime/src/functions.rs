@@ -24,7 +24,7 @@ macro_rules! runtime_functions {
                 match self { $(RuntimeFn::$variant => $symbol),* }
             }
 
-            /// The index in the table of the function that calls others and preserves all registers. It is the last entry.
+            /// The index in the table of the function that calls another function and preserves all registers. It is the last entry.
             ///
             /// Its arguments are the address of a function of one or two floats, and the address of two words that hold the operands
             /// and receive the result.
@@ -47,7 +47,7 @@ macro_rules! runtime_functions {
                 }
             }
 
-            /// The types of the arguments and of the result, without the context.
+            /// The types of the function's arguments, without the context, and the type of its result.
             #[must_use]
             pub const fn signature(self) -> (&'static [MachineType], MachineType) {
                 match self { $(RuntimeFn::$variant => (&[$(MachineType::$argty),*], MachineType::$ret)),* }
@@ -56,7 +56,7 @@ macro_rules! runtime_functions {
             /// Calls the function on the bits of its arguments, zero-extended, without a context, for the evaluator of tapes.
             ///
             /// # Safety
-            /// STRING-VIEW: arguments that the function takes as a view of a text are one.
+            /// STRING-VIEW (`docs/safety.md`): arguments that the function takes as the view of a text must be a valid view.
             #[must_use]
             pub unsafe fn call_on_bits(self, bits: &[u64]) -> u64 {
                 match self { $(RuntimeFn::$variant => {

@@ -19,20 +19,20 @@ pub const INTERFACE_REVISION: u32 = 13;
 /// A fact of the agreement between machine code and this crate: its name, and its number.
 pub(crate) type Fact = (String, u64);
 
-/// The agreement as text: one line per function, offset, layout and fault, each with its number.
+/// The agreement between machine code and this crate as text: one line per function, offset, layout and fault, each with its number.
 #[must_use]
 pub fn interface() -> String {
     text(&facts())
 }
 
-/// A hash of the text of [`interface`]. Object files contain it.
+/// A hash of the text of [`interface`]. Object files contain this hash.
 #[must_use]
 pub fn interface_fingerprint() -> u64 {
     static OWN: OnceLock<u64> = OnceLock::new();
     *OWN.get_or_init(|| fingerprint(&interface()))
 }
 
-/// Collects the facts of the agreement between machine code and this crate, in the order of its text.
+/// Collects the facts of the agreement between machine code and this crate, in the order in which [`interface`] lists them.
 pub(crate) fn facts() -> Vec<Fact> {
     let mut facts: Vec<Fact> = vec![
         ("revision".to_owned(), INTERFACE_REVISION.into()),
@@ -79,7 +79,7 @@ pub(crate) fn text(facts: &[Fact]) -> String {
     facts.iter().map(|(what, number)| format!("{what} {number}\n")).collect()
 }
 
-/// Returns the FNV-1a hash in 64 bits. It protects against accidents only, not against attacks.
+/// Returns the FNV-1a hash of `text` in 64 bits. The hash protects against accidents only, not against attacks.
 pub(crate) fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -21,9 +21,9 @@ union Word {
     numbers: [u32; 2],
 }
 
-/// Calls of kernels, stored one after the other in memory in the order of execution. A call consists of its kernel, its data,
-/// the site for faults, the slots of its arguments, and the slot of its result. A kernel knows the length of its call, so it
-/// finds the next one at no cost, and every kernel has a jump of its own that the branch predictor can learn.
+/// Calls of kernels, stored one after the other in memory in the order of execution. A call consists of its kernel, its data, the site for faults,
+/// the slots of its arguments, and the slot of its result. A kernel knows the length of its call, so it finds the next one at no cost. Each kernel
+/// ends with its own jump to the next kernel, which the branch predictor can learn.
 #[derive(Clone, Default)]
 pub struct KernelChain(Vec<Word>);
 
@@ -170,7 +170,7 @@ impl Call {
 /// CALL: the contract is stated at `cembra_plan::Function::call`.
 pub type RawFunction = unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32;
 
-/// The result of a function whose arguments are in registers. It is returned in two registers too.
+/// The result of a function that takes its arguments in registers. Both fields of the result are returned in registers too.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RegisterResult {
@@ -188,7 +188,7 @@ layout! {
 }
 
 impl RegisterResult {
-    /// The status of a call on registers whose result is missing.
+    /// The status of a call that takes its arguments in registers and whose result is missing.
     pub const STATUS_MISSING: i32 = 2;
     /// A missing result.
     pub const MISSING: RegisterResult = RegisterResult { status: RegisterResult::STATUS_MISSING as u64, bits: 0 };

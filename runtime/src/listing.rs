@@ -1,5 +1,5 @@
-//! Listings: the text of a compilation stage, line by line. Each line has its kind and its origins, so that a reader can follow an operator from stage to
-//! stage. A listing says nothing about how it is shown; it prints as its lines.
+//! Listings: the text of a compilation stage, line by line. Each line has its kind and its origins, so that a reader can follow an operator from
+//! stage to stage. A listing does not determine how it is presented; formatting a listing gives its lines.
 
 use std::fmt;
 
@@ -12,12 +12,12 @@ pub struct Listing {
 /// A line of a listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListingLine {
-    /// The text of the line, without its end.
+    /// The text of the line, without the line end.
     pub text: String,
     /// The kind of the line.
     pub kind: LineKind,
-    /// The origins of the line, by index: the expression's nodes that the line comes from. While a stage is listed, they may be indices of other things,
-    /// such as the steps of a plan, which [`Listing::map_origins`] replaces. A line that belongs to no node has none.
+    /// The origins of the line, by index: the expression's nodes that the line comes from. While a stage is listed, they may be indices of other
+    /// things, such as the steps of a plan, which [`Listing::map_origins`] replaces. A line that belongs to no node has no origins.
     pub origins: Vec<u32>,
 }
 

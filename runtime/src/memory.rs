@@ -1,6 +1,6 @@
-//! Memory that is accessed by raw address only, for frames and the chunks of an arena. Views of one part are read while other
-//! parts are written, so there must be no reference to the whole memory. It is not stored in a box or a vector either, because
-//! moving one of these would assert unique access to the contents.
+//! Memory that is accessed by raw address only, for frames and the chunks of an arena. Views of one part are read while other parts are written, so
+//! there must be no reference to the whole memory. It is not stored in a box or a vector either, because moving a box or a vector would assert unique
+//! access to its contents.
 
 use std::ptr::NonNull;
 
@@ -20,7 +20,8 @@ impl Memory {
         Memory(NonNull::from(Box::leak(vec![0; bytes.div_ceil(8)].into_boxed_slice())))
     }
 
-    /// The address of the memory's first byte. All of the memory may be read and written through this address, as OWNED-MEMORY states.
+    /// The address of the memory's first byte. All of the memory may be read and written through this address, as the rule OWNED-MEMORY in
+    /// `docs/safety.md` states.
     #[inline]
     pub(crate) const fn start(&self) -> NonNull<u8> {
         self.0.cast()
@@ -31,11 +32,11 @@ impl Memory {
         self.0.len() * 8
     }
 
-    /// Allocates memory of the same size with the same contents. Pointers in it remain valid pointers, which integers with the
-    /// same value would not be.
+    /// Allocates memory of the same size with the same contents. Pointers in the copy remain valid, because they are copied as pointers, not as
+    /// integers.
     ///
     /// # Safety
-    /// OWNED-MEMORY: nothing may write to the memory during the call.
+    /// OWNED-MEMORY (`docs/safety.md`): nothing may write to the memory during the call.
     pub(crate) unsafe fn copy(&self) -> Memory {
         let copy = Memory::zeroed(self.size());
         // SAFETY: OWNED-MEMORY: both have this size and do not overlap; that nothing writes is promised by the caller.

@@ -53,14 +53,15 @@ fn with_text(date: Option<Date>) -> Option<Date> {
 }
 
 impl Date {
-    /// The date with this year, this month from 1 and this day from 1; `None` if there is no such day in the years 1 to 9999.
+    /// The date with the year `year`, the month `month` and the day `day`, both counted from 1; `None` if there is no such date in the years 1 to
+    /// 9999.
     #[must_use]
     pub fn of_parts(year: i32, month: i32, day: i32) -> Option<Date> {
         with_text(Date::of(year, u32::try_from(month).ok()?, u32::try_from(day).ok()?))
     }
 
-    /// Adds `months` months to the date. If the day does not exist in that month, the result is the month's last day. `None`
-    /// outside of the years 1 to 9999.
+    /// Adds `months` months to the date. If the new month does not have the day, the result is the month's last day: 31 January plus one month is 28
+    /// or 29 February. `None` if the result is outside of the years 1 to 9999.
     #[must_use]
     pub fn add_months(self, months: i32) -> Option<Date> {
         let (year, month, day) = self.civil();
@@ -69,8 +70,8 @@ impl Date {
         Date::of_parts(year, month, day.min(length(year, month)))
     }
 
-    /// Adds `years` years to the date; 29 February becomes 28 February if the year has no leap day. `None` outside of the years 1
-    /// to 9999.
+    /// Adds `years` years to the date; 29 February becomes 28 February if the year has no leap day. `None` if the result is outside of the years 1 to
+    /// 9999.
     #[must_use]
     pub fn add_years(self, years: i32) -> Option<Date> {
         let (year, month, day) = self.civil();
@@ -129,8 +130,8 @@ impl Date {
         Date::of_parts(year, month, length(year, month))
     }
 
-    /// The first day of the unit that contains the date. For `Day` and shorter units the result is the date itself. `None` outside
-    /// of the years 1 to 9999.
+    /// The first day of the calendar unit (such as a month) that contains the date. For `Day` and shorter units the result is the date itself. `None`
+    /// outside of the years 1 to 9999.
     #[must_use]
     pub fn start_of(self, unit: CalendarUnit) -> Option<Date> {
         let (year, month, _) = self.civil();
@@ -147,8 +148,8 @@ impl Date {
 }
 
 impl Timestamp {
-    /// The timestamp at this time of the day `date`, in UTC; `None` if there is no such time, or the result is outside of the years
-    /// 1 to 9999. Seconds are rounded to microseconds, halves to even.
+    /// The timestamp of the day `date` at the time `hour`:`minute`:`second`, in UTC; `None` if there is no such time, or the result is outside of the
+    /// years 1 to 9999. Seconds are rounded to microseconds, halves to even.
     #[must_use]
     pub fn of_parts(date: Date, hour: i32, minute: i32, second: f64) -> Option<Timestamp> {
         if !(0..24).contains(&hour) || !(0..60).contains(&minute) || !(0.0..60.0).contains(&second) {

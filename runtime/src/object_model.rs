@@ -23,7 +23,8 @@ unsafe impl Send for ObjectModel {}
 // SAFETY: OBJECT-MODEL: threads share read-only data.
 unsafe impl Sync for ObjectModel {}
 
-/// A text literal that frames contain from the start, because machine code contains no addresses of texts.
+/// A text literal of a model, with its slot. A frame has the view of the text in this slot from the start, because machine code contains no addresses
+/// of texts.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct LiteralText {
@@ -49,7 +50,8 @@ layout! {
         pub REVISION_OFFSET = (offset of revision);
         /// Offset in a model's description of the size of frames, 4 bytes.
         pub FRAME_BYTES_OFFSET = (offset of frame_bytes);
-        /// Offset in a model's description of the fingerprint of the agreement that the file was made for, 8 bytes.
+        /// Offset in a model's description of the fingerprint (8 bytes) of the agreement between machine code and this crate for which the file was
+        /// made.
         pub INTERFACE_OFFSET = (offset of interface);
         /// Offset in a model's description of the pointer to the compiled function.
         pub FUNCTION_OFFSET = (offset of function);
@@ -89,8 +91,8 @@ layout! {
 impl ObjectModel {
     /// The size in bytes of an entry in the table of text literals: the slot as 8 bytes, then the text.
     pub const TEXT_SIZE: u32 = LiteralText::SIZE;
-    /// The size in bytes of an entry in the table of sites: step, start and end of the span as 4 bytes each, 4 unused
-    /// bytes, the operator's name, and the type of its result.
+    /// The size in bytes of an entry in the table of sites. An entry has 4 bytes each for the step, and for the start and the end of the operator's
+    /// position in the model's text; 4 unused bytes; the operator's name; and the type of its result.
     pub const SITE_SIZE: u32 = Site::SIZE;
 
     /// The model's table of text literals.

@@ -1,6 +1,6 @@
-//! The pass over a group of rows that the current thread is in. Rows are evaluated in groups. If a row of a group
-//! fails, rows of the group are evaluated again, one by one, so a host function may be called twice for a row. A
-//! function that is slow, or that counts its calls, can find out by the pass that a call repeats an earlier one.
+//! The pass in which the current thread evaluates a group of rows. If a row of a group fails, rows of the group are evaluated again, one by one, so a
+//! host function may be called twice for a row. A function that is slow, or that counts its calls, can tell from the pass whether a call may repeat
+//! an earlier one.
 
 use std::cell::Cell;
 
@@ -18,7 +18,7 @@ pub struct RowsPass {
 }
 
 impl RowsPass {
-    /// The pass over rows that this thread is in.
+    /// The current pass of this thread over a group of rows: the pass that it began last.
     #[must_use]
     pub fn current() -> RowsPass {
         PASS.get()

@@ -1,6 +1,6 @@
-//! A calling convention that preserves all registers, for calls of the runtime that hardly ever happen. A usual call may
-//! overwrite registers, so the code around it must save them. That costs the code generator time and the code space, whether
-//! the call happens or not. With this convention the callee saves them.
+//! A calling convention that preserves all registers, for calls of the runtime that hardly ever happen. A usual call may overwrite registers, so the
+//! code around it must save them. That costs the code generator time and the code space, whether the call happens or not. With this convention the
+//! called function saves the registers.
 
 /// Calls a function of one or two FLOAT32s or FLOAT64s. `rdi` is the function's address, `rsi` the address of two words,
 /// which hold the arguments. The result is stored to the first word.

@@ -255,8 +255,8 @@ impl QType {
         })
     }
 
-    /// Measures the type. Fields of tuples that share memory are counted each time. Measuring stops soon after one count exceeds that of
-    /// `most`, so the time is bounded by `most`.
+    /// Counts the fields of the type and measures how deeply they are nested. A tuple that is used several times is counted each time. Counting stops
+    /// soon after a number exceeds the one in `most`, so `most` bounds the time.
     #[must_use]
     pub fn extent(&self, most: Extent) -> Extent {
         let mut extent = Extent { fields: 0, nesting: 0 };
@@ -365,8 +365,8 @@ impl QType {
         matches!(self, QType::Array(..) | QType::ArrayShape(_) | QType::Edge(_))
     }
 
-    /// The type that a value of this type has at one index of an array program: for an array, the optional of its element type; otherwise this
-    /// type, because the value is the same at each index.
+    /// The type at a single index for a value of this type in an array program: for an array, the optional of the element type. For another type it
+    /// is the type itself, because the value is the same at each index.
     #[must_use]
     pub fn of_each(&self) -> QType {
         match self {

@@ -1,6 +1,5 @@
-//! Divisions of many numbers by the same divisor, without a division for each of them: the product of a number with the
-//! rounded inverse, corrected by the remainder, has the bits of a division. This module states for which divisors and
-//! products that is true. In the other cases its callers divide.
+//! Divisions of many numbers by the same divisor, without a division for each of them: the product of a number with the rounded inverse, corrected by
+//! the remainder, equals the quotient in every bit. This module states for which divisors and products that is true; otherwise the callers divide.
 //!
 //! Let `r` be the rounded inverse of `s`, `q = x * r`, `left = s * q - x`, and the result `q - left * r`, each rounded once. Then
 //! the result is `x / s` rounded once, for all `x` and `s`, unless an intermediate value is too large or too small for its type.

@@ -1,5 +1,5 @@
-//! The table of scalar types, which states every property of a type once. All other lists of scalar types are made from it, by its macro
-//! or by asking the type. What operators do with a type is not stated here.
+//! The table of scalar types, which states every property of a type once. All other lists of scalar types are generated from the table by a macro, or
+//! use the functions of [`Scalar`]. The table does not state what operators do with a type.
 
 use crate::{Date, Duration, Layout, MachineType, Timestamp};
 use std::fmt;
@@ -123,13 +123,13 @@ impl Scalar {
         &FACTS[self as usize]
     }
 
-    /// Arolla's name (`FLOAT32`), which the text language reads too.
+    /// Arolla's name of the type, such as `FLOAT32`. The text language reads this name too.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.facts().name
     }
 
-    /// The name of the text language (`f32`, `text`), under which the type is shown.
+    /// The name of the type in the text language, such as `f32` or `text`. The type is displayed under this name.
     #[must_use]
     pub const fn short_name(self) -> &'static str {
         self.facts().short_name

@@ -1,5 +1,5 @@
 //! Serde for the types of fields, with the feature `serde`. Dates, timestamps and durations are serialised as the texts that they display as, which
-//! JSON and CSV have too. An optional is serialised as the value, or as none.
+//! JSON and CSV have too. An optional is serialised as its value, or as `None` if it is missing.
 
 use crate::{Date, Duration, Optional, TimeTextError, Timestamp};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};

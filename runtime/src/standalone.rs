@@ -98,7 +98,7 @@ impl std::error::Error for ModelFault {}
 /// that structs and evaluators of different models cannot be confused.
 ///
 /// # Safety
-/// OBJECT-MODEL: an object file defines the model, and the structs are those that were made together with it.
+/// OBJECT-MODEL (`docs/safety.md`): an object file must define the model, and the structs must be those that were made together with the file.
 pub unsafe trait ObjectFileModel {
     /// The struct of the model's inputs. Its texts live for `'t`.
     type Input<'t>;
@@ -109,7 +109,7 @@ pub unsafe trait ObjectFileModel {
     fn object() -> &'static ObjectModel;
 }
 
-/// Evaluates the model `M` of an object file, on one thread at a time. It can be used again after a fault.
+/// An evaluator of the model `M` of an object file, for one thread at a time. It can be used again after a fault.
 ///
 /// The model is part of the type, because the evaluators of two models have frames of different sizes and must not be exchanged.
 /// See the modules that `cembra build` writes.
@@ -123,7 +123,7 @@ impl<M: ObjectFileModel> Evaluator<M> {
     /// Makes an evaluator of the model.
     ///
     /// # Errors
-    /// If the object file has another revision, or the thread's floating-point mode is not the default.
+    /// If the object file was made for another revision of the interface to this crate, or the thread's floating-point mode is not the default.
     pub fn new() -> Result<Self, Refusal> {
         // SAFETY: OBJECT-MODEL, promised by the module that declares the model.
         let evaluator = unsafe { AnyEvaluator::new(M::object())? };
@@ -161,8 +161,8 @@ impl<M: ObjectFileModel> Evaluator<M> {
     }
 }
 
-/// Evaluates any model of an object file: a frame and a context for one thread at a time. This crate gives out no references to
-/// it, because a caller with two of them could swap them.
+/// An evaluator of any model of an object file, with a frame and a context, for one thread at a time. This crate gives out no references to
+/// evaluators, because a caller with two of them could swap the evaluators.
 #[derive(Debug)]
 pub(crate) struct AnyEvaluator {
     model: &'static ObjectModel,

@@ -61,7 +61,7 @@ impl Tallies {
 }
 
 impl Evaluations {
-    /// Makes a tally for one context.
+    /// Makes a tally (counter) for the evaluations of one context.
     #[must_use]
     pub fn tally(&self) -> Arc<Tally> {
         let mut tallies = self.tallies();

@@ -41,7 +41,7 @@ impl<'a> Bytes<'a> {
     /// A view of `len` bytes at `ptr`.
     ///
     /// # Safety
-    /// STRING-VIEW: the bytes must be readable for `'a`; `ptr` may be anything if `len` is 0.
+    /// STRING-VIEW (`docs/safety.md`): the bytes must be readable for `'a`; `ptr` may be anything if `len` is 0.
     #[must_use]
     pub const unsafe fn from_raw(ptr: *const u8, len: usize) -> Self {
         Bytes { ptr, len, lives: PhantomData }
@@ -87,7 +87,7 @@ impl<'a> Text<'a> {
     /// A view of the `len` bytes of text at `ptr`.
     ///
     /// # Safety
-    /// STRING-VIEW: the bytes must be valid UTF-8 and readable for `'a`; `ptr` may be anything if `len` is 0.
+    /// STRING-VIEW (`docs/safety.md`): the bytes must be valid UTF-8 and readable for `'a`; `ptr` may be anything if `len` is 0.
     #[must_use]
     pub const unsafe fn from_raw(ptr: *const u8, len: usize) -> Self {
         // SAFETY: STRING-VIEW, promised by the caller.

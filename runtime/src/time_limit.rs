@@ -25,7 +25,7 @@ impl TimeLimit {
         Cancellation::of_flag(self.0.flag.clone())
     }
 
-    /// Begins a run: its whole limit starts now.
+    /// Begins a run. The whole time limit of the run starts now.
     #[inline]
     pub fn begin(&self) {
         self.0.begin(CLOCK.beat.load(Ordering::Relaxed));
@@ -42,7 +42,7 @@ impl TimeLimit {
         self.0.end();
     }
 
-    /// Returns true if no run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its limit.
+    /// Returns true if no run may begin, because the token was cancelled. If the last run only exceeded its time limit, a new run may begin.
     pub(crate) fn is_ended(&self) -> bool {
         self.0.is_ended()
     }

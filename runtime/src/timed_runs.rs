@@ -98,7 +98,7 @@ impl TimedRuns {
         self.flag.end_by_time();
     }
 
-    /// Returns true if no run may begin, because the token was cancelled. A new run may begin if only the last one exceeded its limit.
+    /// Returns true if no run may begin, because the token was cancelled. If the last run only exceeded its time limit, a new run may begin.
     pub(crate) fn is_ended(&self) -> bool {
         self.flag.lasting() != RUNS
     }

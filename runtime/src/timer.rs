@@ -56,11 +56,11 @@ struct Queue {
     process: u32,
 }
 
-/// The state of the process's clock that runs with a time limit read.
+/// The state of the process's clock. Runs with a time limit read this state.
 pub(crate) struct Clock {
     /// The number of ticks of the clock so far.
     pub(crate) beat: AtomicU64,
-    /// True while the clock's thread ticks. A run that finds it false starts the ticking.
+    /// True while the clock's thread ticks. If it is false, a run that begins starts the ticking.
     pub(crate) is_ticking: AtomicBool,
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn wait_for(at: Instant, flag: &Arc<Flag>) -> bool {
     true
 }
 
-/// Makes the clock end late runs of `runs`, until [`forget`].
+/// Makes the clock end runs of `runs` that exceed their time limit, until [`forget`] is called.
 pub(crate) fn watch(runs: &Arc<TimedRuns>) {
     let watched = WatchedRuns { runs: runs.clone(), seen: None, late_from: None };
     queue().runs.insert(Arc::as_ptr(runs).addr(), watched);

@@ -3,7 +3,7 @@
 
 use crate::{Arena, Bytes, Column, ColumnForm, DataForm, Fault, FramePtr, PresenceForm, QType, Slot};
 
-/// The method to copy a row's value from a column to its slot in a frame, or back.
+/// A transfer copies a row's value from a column to its slot in a frame, or back.
 #[derive(Clone, Debug)]
 pub struct Transfer {
     form: ColumnForm,
@@ -96,8 +96,7 @@ impl Transfer {
         }
     }
 
-    /// Sets the value of row `row` in `column` to missing. Its data becomes zeros, or an empty string, for readers of
-    /// columns without presence.
+    /// Sets the value of row `row` in `column` to missing. The row's data becomes zeros, or an empty string, for readers of columns without presence.
     ///
     /// # Safety
     /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form and the row `row`.
@@ -119,11 +118,11 @@ impl Transfer {
     /// Copies the strings of a row's value in a column to `texts`, where they outlive the row.
     ///
     /// # Errors
-    /// If the arena has no room for them.
+    /// If the arena has no room for the strings.
     ///
     /// # Safety
-    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form, and the row must have been stored. STRING-VIEW: its present strings must
-    /// be alive.
+    /// COLUMNS (`docs/safety.md`): `column` must have this transfer's form, and the row must have been stored. STRING-VIEW: the present strings of
+    /// the row must be alive.
     pub unsafe fn keep_strings(&self, column: &Column, row: usize, texts: &mut Arena) -> Result<(), Fault> {
         if self.views.is_empty() {
             return Ok(());

@@ -5,13 +5,13 @@
 use crate::{ArrayKind, EdgeType, Excerpt, Form, QType, Scalar};
 use std::fmt;
 
-/// The word that a dictionary and its type begin with in the text language. It is not reserved anywhere else.
+/// The word that a dictionary and its type, such as `dict[text, f64]`, begin with in the text language. In other positions the word is not reserved.
 pub const DICT_WORD: &str = "dict";
 
 /// The word for the type of edges (groupings of an array's elements) in the text language.
 pub const EDGE_WORD: &str = "edge";
 
-/// The word that the type of a tensor begins with in the text language. It is not reserved anywhere else.
+/// The word that the type of a tensor, such as `tensor[f32, 2]`, begins with in the text language. In other positions the word is not reserved.
 pub const TENSOR_WORD: &str = "tensor";
 
 /// Options for writing types in the notation of the text language.
@@ -128,7 +128,7 @@ impl QType {
     }
 }
 
-/// Formats a type under Arolla's name.
+/// Arolla's name of a type, to be formatted.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeName<'t>(&'t QType);
 

@@ -1,4 +1,4 @@
-//! Timestamps as other systems count them: a whole number of seconds or of a part of a second since 1970-01-01T00:00:00Z.
+//! Timestamps as other systems count them: a whole number of seconds, milliseconds, microseconds or nanoseconds since 1970-01-01T00:00:00Z.
 
 use crate::Timestamp;
 
@@ -16,7 +16,7 @@ pub enum UnixUnit {
 }
 
 impl UnixUnit {
-    /// The names of the units, from the longest.
+    /// The names of the units, from the longest unit to the shortest.
     pub const NAMES: [&str; 4] = ["s", "ms", "us", "ns"];
 
     const ALL: [UnixUnit; 4] = [UnixUnit::Second, UnixUnit::Millisecond, UnixUnit::Microsecond, UnixUnit::Nanosecond];
@@ -27,8 +27,7 @@ impl UnixUnit {
         UnixUnit::NAMES.iter().position(|known| *known == name).map(|at| UnixUnit::ALL[at])
     }
 
-    /// A ratio of microseconds to units: the first number of microseconds is as long as the second number of units. The
-    /// second number is 1, or 1,000 for nanoseconds.
+    /// A length of time in microseconds, and the same length in this unit: `(1_000, 1)` for milliseconds, `(1, 1_000)` for nanoseconds.
     #[must_use]
     pub const fn ratio(self) -> (i64, i64) {
         match self {

@@ -4,8 +4,8 @@
 //! missing), from literals, and from the rules of operators. Nothing is evaluated, and a node counts as not full if its
 //! fullness is not certain.
 //!
-//! Fullness is a property of nodes, not of types: a full array has the same type as any other, and may have presence
-//! bits if all of them are set.
+//! Fullness is a property of nodes, not of types: a full array has the same type as an array with missing elements. A
+//! full array may still have presence bits; then all of them are set.
 
 use crate::passes::is_of_splits;
 use cembra_ops::{Argument, FullRule, Registry, StripMethod, Structure, id};
@@ -174,7 +174,8 @@ fn is_of_arrays(qtype: &QType) -> bool {
     matches!(qtype, QType::Array(..) | QType::Edge(_))
 }
 
-/// Returns the field index that the literal node `index` gives; `None` if the node is not a literal integer.
+/// Returns the integer that the literal node `index` has, such as the position of a field in a tuple; `None` if the
+/// node is not a literal integer.
 pub(crate) fn position(graph: &TypedGraph, index: Id) -> Option<usize> {
     usize::try_from(graph.value(index)?.as_scalar()?.bits()).ok()
 }

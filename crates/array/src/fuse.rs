@@ -1,13 +1,13 @@
-//! The last stage of building an array program. It combines the steps that one pass computes over the same elements
-//! into one sweep (a fused loop), and appends the sweeps and all other steps to their blocks, in the order of the
-//! passes.
+//! The last stage of building an array program. If several steps are computed in the same pass over the same elements,
+//! they are combined into one sweep (a fused loop). The sweeps and all other steps are appended to the blocks of the
+//! program, in the order of the passes.
 
 use crate::passes::Pass;
 use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, Sweep, SweepId, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A step that is to be added to a program, with its block, its pass over elements, and its side: whether it has a
-/// value per element or per group.
+/// A step that is to be added to a program, with its block, its pass over elements, and its side (whether the step has
+/// a value per element or per group).
 #[derive(Debug)]
 pub(crate) struct PendingStep {
     pub(crate) step: Step,
@@ -19,9 +19,9 @@ pub(crate) struct PendingStep {
     pub(crate) is_swept: bool,
 }
 
-/// Adds `steps` to a program that is otherwise complete, combining them into sweeps (fused loops over elements). Each step
-/// must come after the steps whose results it reads. `edges` has, for each domain (elements of one size), the edge that
-/// divides the elements into contiguous groups, if there is one.
+/// Adds `steps` to a program that is otherwise complete, combining them into sweeps (fused loops over elements). Each step must come after the steps
+/// whose results it reads. A domain is a set of arrays of the same size. For each domain that an edge divides into contiguous groups, `edges` has
+/// this edge.
 pub(crate) fn fuse(program: &mut ArrayProgram, mut steps: Vec<PendingStep>, edges: &FxHashMap<u32, ValueId>) {
     // The operands of a step come from an earlier pass, or from earlier in `steps`; a stable sort keeps that order.
     steps.sort_by_key(|ready| (ready.pass.number, ready.is_swept));

@@ -1,7 +1,7 @@
 //! Union-find: disjoint sets of integers, each represented by its least member.
 
-/// Disjoint sets of the integers from 0 to a bound. The entry of an integer is a member of the same set that is not
-/// larger; the least member's entry is the member itself.
+/// Disjoint sets of the integers below a bound. The entry at index `i` is a smaller member of the set that contains
+/// `i`. If `i` is the least member, the entry is `i` itself.
 #[derive(Clone, Debug)]
 pub(crate) struct UnionFind(Vec<u32>);
 

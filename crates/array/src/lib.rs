@@ -3,7 +3,8 @@
 //! evaluated for each element. A computation between scalars becomes a plan that is evaluated once.
 //!
 //! This crate only plans: a program says which steps read and write which values, and how its sweeps (fused loops over
-//! elements) are laid out. It has no machine code and no memory; the engine runs programs.
+//! elements) are laid out. A program has no machine code and no memory; the engine (the crate `cembra-engine`) adds
+//! both and runs the program.
 
 mod fullness;
 mod fuse;

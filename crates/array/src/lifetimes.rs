@@ -1,5 +1,5 @@
-//! Lifetimes of an array program's values: the last step of a block that uses a value. After this step, the memory of the
-//! value is freed. Results of blocks and outputs of the program are never freed.
+//! Lifetimes of an array program's values. A lifetime ends with the last step that uses the value; then the memory of the value is freed. Results of
+//! blocks and outputs of the program are never freed.
 
 use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 
@@ -7,7 +7,8 @@ use crate::{Action, ArrayProgram, BlockId, Step, ValueId};
 /// used in a deeper block is never freed.
 const MOST_NESTED: usize = 64;
 
-/// The lifetimes of an array program's values: for each step of each block, the values that no later step uses.
+/// The lifetimes of an array program's values: for each step of each block, the values whose memory can be freed after
+/// the step.
 #[derive(Debug, Default)]
 pub struct Lifetimes {
     ended: Vec<Vec<Vec<ValueId>>>,
@@ -108,7 +109,8 @@ impl Lifetimes {
         Lifetimes { ended }
     }
 
-    /// The values that no step of the block after `step` uses, so that their memory can be freed.
+    /// The values whose memory can be freed after the step with index `step` in `block`, because no later step uses
+    /// them.
     #[inline]
     #[must_use]
     pub fn ended(&self, block: BlockId, step: usize) -> &[ValueId] {

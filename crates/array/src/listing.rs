@@ -40,8 +40,8 @@ impl ArrayProgram {
         used
     }
 
-    /// Lists the program: counts, inputs, literals, the steps of each block with the plans that they evaluate, and outputs. The origins of a line are
-    /// the nodes of the program's expression, by index.
+    /// Lists the program: counts, inputs, literals, the steps of each block with the plans that they evaluate, and outputs. Each line of the listing
+    /// has origins: the indices of the expression nodes that the line comes from.
     #[must_use]
     pub fn listing(&self) -> Listing {
         let sweeps = self.sweep_layouts();

@@ -5,8 +5,8 @@
 //! elements contiguously, one pass can compute and use the results of groups, because each strip then consists of whole
 //! groups.
 //!
-//! A space is an index space: all arrays in it have the same size, as the operators on them require. A domain is a
-//! space together with the contiguous groups of its edge, if it has one.
+//! A space is a set of arrays that must have the same size, because operators combine their elements. A domain is a
+//! space, together with the contiguous groups of the space's edge if there is such an edge.
 
 use crate::joined::UnionFind;
 use cembra_ops::{StripMethod, id};
@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 /// rounds, no node is moved to a later pass.
 const ROUNDS: usize = 8;
 
-/// The way in which a node is computed: elementwise, as an aggregation or as a scan during a pass over elements; or
+/// The way in which a node is computed: during a pass over elements (elementwise, as an aggregation or as a scan), or
 /// before the pass.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Role {
@@ -54,27 +54,30 @@ impl Role {
     }
 }
 
-/// The pass in which a node is computed, and the domain (elements of one size, with their contiguous groups) that the
-/// pass goes over.
+/// The pass in which a node is computed, and the domain that the pass goes over. A domain is a set of arrays of the
+/// same size, with the contiguous groups of their elements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub(crate) struct Pass {
     /// The number of the pass, from 0 on. A node that is not computed strip by strip is computed before this pass.
     pub(crate) number: u32,
-    /// The number of the domain (elements of one size, with their contiguous groups) that the pass goes over.
+    /// The number of the domain that the pass goes over: a set of arrays of the same size, with the contiguous groups
+    /// of their elements.
     pub(crate) domain: u32,
 }
 
-/// The passes of an array program: the role and the pass of each node, and the edges and spaces of arrays.
+/// The passes of an array program: the role and the pass of each node, the spaces (sets of arrays of the same size),
+/// and the edges that group elements.
 #[derive(Debug)]
 pub(crate) struct Passes {
     /// The role of each node: the way in which it is computed.
     pub(crate) roles: Vec<Role>,
     /// The pass in which each node is computed.
     pub(crate) of_nodes: Vec<Pass>,
-    /// For each domain whose elements are in the contiguous groups of an edge, the edge, and the space (set of arrays of one
-    /// size) of the elements. In the domain's passes, results of groups are available to the elements.
+    /// For each domain (set of arrays of the same size) that an edge divides into contiguous groups: the edge, and the space that contains the
+    /// elements. In passes over the domain, results of groups are available to the elements.
     pub(crate) edges: FxHashMap<u32, (Id, u32)>,
-    /// For each array, the space (set of arrays of the same size) that contains the array. A space is given by its least node.
+    /// For each array, the space (set of arrays of the same size) that contains the array. A space is identified by the
+    /// lowest index of its nodes.
     pub(crate) spaces: Vec<u32>,
 }
 
@@ -130,7 +133,8 @@ fn is_arrays(graph: &TypedGraph, edge: Id) -> bool {
 }
 
 impl Passes {
-    /// Assigns each node to a pass. `roles` has the role of each node; only nodes in `regions` and marked in `needed` count.
+    /// Assigns each node to a pass. `roles`, `regions` and `needed` have, for each node, its role, the region (branch
+    /// or loop body) that contains it, and whether its value is needed. Nodes that are not needed get pass 0.
     pub(crate) fn of(placed: &RegionModel, roles: Vec<Role>, regions: &[RegionId], needed: &[bool]) -> Passes {
         let graph = &placed.model.graph;
         let nodes = || graph.ids().filter(|node| needed[node.index()]);
@@ -291,8 +295,8 @@ impl Passes {
         self.edges.get(&domain).is_some_and(|(_, elements)| self.spaces[at] != *elements)
     }
 
-    /// The domains (elements of one size) that an edge divides into contiguous groups, each given by its number and its
-    /// edge.
+    /// Returns the domains (sets of arrays of the same size) that an edge divides into contiguous groups: the number
+    /// and the edge of each domain.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (u32, Id)> {
         self.edges.iter().map(|(domain, (edge, _))| (*domain, *edge))
     }

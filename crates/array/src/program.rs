@@ -103,7 +103,7 @@ pub struct Block {
 /// results, in order.
 #[derive(Clone, Debug)]
 pub struct SubPlan {
-    /// The plan itself. Arguments of the step that turned out to be unneeded are not among its inputs.
+    /// The plan itself. Arguments of the step that turned out to be unneeded are not among the plan's inputs.
     pub plan: Plan,
     /// For each input of the plan, the index of the step's argument.
     pub inputs: Vec<usize>,
@@ -119,7 +119,7 @@ pub enum Side {
 }
 
 /// A step of a sweep (a fused loop over elements): a plan that is evaluated for each element, an aggregation, a scan or
-/// an expansion. It works on one strip (a block of consecutive elements) at a time, not on a whole array.
+/// an expansion. A stage works on one strip (a block of consecutive elements) at a time, not on a whole array.
 #[derive(Clone, Debug)]
 pub struct Stage {
     /// The step of the program that the stage runs.
@@ -147,7 +147,7 @@ pub struct ArrayInput {
     pub name: Arc<str>,
     /// The index of the input among the leaves of the model that the program was built from.
     pub leaf: u32,
-    /// The value of the program that has the input.
+    /// The value of the program that is the input, as steps refer to it.
     pub value: ValueId,
 }
 
@@ -162,11 +162,12 @@ impl ProgramId {
     }
 }
 
-/// A compiled model with arrays: blocks of steps on whole arrays, with the plans and sweeps that they run.
+/// A compiled model with arrays: blocks of steps on whole arrays, with the plans and sweeps (fused loops over elements)
+/// that the steps run.
 #[derive(Clone, Debug)]
 pub struct ArrayProgram {
-    /// The identity of the program. Memory and compiled sweeps (fused loops) for this program store it, so that they are not
-    /// used with another program.
+    /// The identity of the program. Memory and compiled sweeps (fused loops) that were made for the program have the same id, so they are not used
+    /// with another program.
     pub(crate) id: ProgramId,
     /// The registry of the operators that the program's steps apply.
     pub(crate) registry: &'static Registry,
@@ -190,7 +191,8 @@ pub struct ArrayProgram {
 }
 
 impl ArrayProgram {
-    /// The identity of this program. Memory and compiled sweeps belong to one program, by its id.
+    /// The identity of this program. Memory and compiled sweeps (fused loops) have the id of the program that they were
+    /// made for.
     #[inline]
     #[must_use]
     pub const fn id(&self) -> ProgramId {
@@ -243,7 +245,7 @@ impl ArrayProgram {
         &self.parts
     }
 
-    /// The sweeps that steps of the program run, indexed by [`SweepId`].
+    /// The sweeps (fused loops over elements) that steps of the program run, indexed by [`SweepId`].
     #[must_use]
     pub fn sweeps(&self) -> &[Sweep] {
         &self.sweeps

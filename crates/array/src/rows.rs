@@ -5,9 +5,9 @@
 //! elements. The result is an ordinary model with arrays.
 //!
 //! Not every operator can be converted. If one cannot, the result is an [`Obstacle`] with the reason, and the caller
-//! evaluates the rows one by one. The converted model may also fail where no row does: a conditional may evaluate more
-//! than a row would, and lists of different sizes are an error even if no row combines them. So if the model fails, the
-//! caller must evaluate the rows one by one too.
+//! evaluates the rows one by one. The converted model may also fail although no row would fail by itself: a conditional
+//! may evaluate a branch that no row takes, and lists of different sizes are an error even if no row combines them. So
+//! if the model fails, the caller must evaluate the rows one by one too.
 
 use crate::fullness::position;
 use crate::struct_columns::{StructColumn, count, struct_columns};
@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The contents of a leaf (an input) in a model over rows. The number is the index of one of the model's
+/// The contents of a leaf (an input) in a model over rows. The number in a variant is the index of one of the model's
 /// [columns](RowsModel::columns).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsLeaf {
@@ -35,7 +35,7 @@ pub enum RowsLeaf {
     Ends(usize),
 }
 
-/// The contents of a column of an output in a model over rows: one value for all rows, a scalar per row, or a list per
+/// The contents of an output's column in a model over rows: one value for all rows, a scalar per row, or a list per
 /// row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowsOutput {
@@ -48,25 +48,25 @@ pub enum RowsOutput {
     Elements(usize),
 }
 
-/// A model over many rows, made from a model for one row. It also tells how its inputs and outputs are related to those
-/// of the original model.
+/// A model over many rows, made from a model for one row, and the relation of its inputs and outputs to those of the
+/// original model.
 #[derive(Clone, Debug)]
 pub struct RowsModel {
     /// The model over many rows. Its only lazy conditionals are conditionals on elements.
     pub placed: RegionModel,
-    /// The contents of each leaf. The name of a leaf is its index here.
+    /// The contents of each leaf. The leaf with index 3 has the name `3` in the model.
     pub leaves: Vec<RowsLeaf>,
     /// For each output of the original model, the contents of each of its [columns](struct_columns). Each column is an
     /// output of the new model.
     pub outputs: Vec<Vec<RowsOutput>>,
-    /// The columns of the original model's leaves. For each, the index of the leaf, and the index among the
-    /// [columns](struct_columns) of the leaf's type.
+    /// For each column of the original model's leaves (inputs): the index of the leaf, and the index of the column
+    /// among the [columns](struct_columns) of the leaf's type.
     pub columns: Vec<(usize, usize)>,
     /// For each column, the index of the first column whose lists must have the same lengths, row by row, as the lists
     /// of this column.
     pub spaces: Vec<usize>,
-    /// For each column, true if the model only searches its elements for keys. If all rows have the same elements, the
-    /// caller may pass these once for all rows.
+    /// For each column, whether the model uses the elements only to search them for keys. If all rows have the same
+    /// elements in such a column, the caller may pass the elements once for all rows.
     pub sought: Vec<bool>,
 }
 

@@ -6,8 +6,8 @@
 //! own. Nodes of one class are combined into one step if three conditions hold: they are in one region (branch or loop
 //! body), no step of another class must run between them, and they are connected, because one is an operand of the
 //! other or both read the same array. Levels tell whether another step must run between two nodes. The level of a node
-//! is the greatest level of its operands. One is added if the operand with this level is of another class or a step by
-//! itself.
+//! is the greatest level of its operands, where 1 is added to the level of an operand that is not computed together
+//! with the node. For a step by itself nothing is added.
 
 mod part;
 
@@ -68,7 +68,7 @@ enum Class {
 /// evaluates).
 ///
 /// # Errors
-/// If a part cannot be prepared, or if a node cannot be part of a program.
+/// If `plan` fails for a part, or if a node cannot be part of an array program.
 pub fn split<E>(
     placed: &RegionModel,
     fusion: Fusion,

@@ -11,17 +11,16 @@ pub struct StructColumn {
     pub qtype: QType,
     /// The promise about the column's lists: `Full` if no element is missing.
     pub promise: Promise,
-    /// For a field of a list of structs, the index of that list's first column, whose lists have the same size in each row;
-    /// else `None`.
+    /// The index of the first column of the list of structs that this column is a field of; `None` if the column is not such a field. In each row,
+    /// all columns of a list have lists of the same size.
     pub list: Option<usize>,
-    /// For a scalar that is present wherever its optional struct is present, the index of the column with the presence of
-    /// this struct; else `None`.
+    /// The index of the column with the presence of the optional struct that contains this scalar, if the scalar is present wherever the struct is
+    /// present; else `None`.
     pub wherever: Option<usize>,
 }
 
-/// The columns of a value of type `qtype`; a value that is not a struct is its own column. `None` for types that cannot be
-/// divided into columns, for example an optional struct that contains an optional struct or a list, or that is the element of
-/// a list.
+/// The columns of a value of type `qtype`; a value that is not a struct is its own column. `None` for types that cannot be divided into columns: for
+/// example, optional structs that contain an optional struct or a list, and lists of optional structs.
 #[must_use]
 pub fn struct_columns(qtype: &QType) -> Option<Vec<StructColumn>> {
     let mut parts = Vec::new();

@@ -5,7 +5,8 @@ use crate::{Action, ArrayProgram, BlockId, Side, Stage, Step, SubPlan, ValueId};
 use cembra_runtime::QType;
 use rustc_hash::FxHashSet;
 
-/// An inconsistency in an array program. The number is the index of the value; for [`Flaw::Result`], the index of the block.
+/// An inconsistency in an array program. The number in a variant is the index of the value; for [`Flaw::Result`], the
+/// index of the block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Flaw {

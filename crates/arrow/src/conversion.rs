@@ -54,8 +54,8 @@ macro_rules! conversions {
             }
         }
 
-        /// Converts the values of an array to the type of an input. Returns them with the number of bytes per value; `None` if arrays of
-        /// this type are not converted.
+        /// Converts the values of an array to the type of an input. Returns the converted values and the number of bytes per value; `None` if arrays
+        /// of this type are not converted.
         pub(crate) fn converted(
             name: &str,
             array: &dyn Array,

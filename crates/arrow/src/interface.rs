@@ -54,8 +54,8 @@ pub fn field(schema: &FFI_ArrowSchema) -> Result<Field, Error> {
 /// If the structs violate Arrow's specification.
 ///
 /// # Safety
-/// ARROW-STRUCT: `array` and `schema` are valid structs of Arrow's C data interface, and the caller owns `array`, which
-/// this function takes over.
+/// ARROW-STRUCT (`docs/safety.md`): `array` and `schema` must be valid structs of Arrow's C data interface. The caller
+/// must own `array`, because this function takes it over.
 pub unsafe fn array(array: FFI_ArrowArray, schema: &FFI_ArrowSchema) -> Result<ArrayData, Error> {
     caught(|| {
         check_schema(schema)?;
@@ -105,8 +105,8 @@ impl ArrayStream {
     /// If the stream or its schema violate Arrow's specification, or if the exporter reports an error instead of a schema.
     ///
     /// # Safety
-    /// ARROW-STRUCT: `stream` is a valid struct of Arrow's C stream interface, and the caller owns it, because this
-    /// function takes it over.
+    /// ARROW-STRUCT (`docs/safety.md`): `stream` must be a valid struct of Arrow's C stream interface. The caller must
+    /// own `stream`, because this function takes it over.
     pub unsafe fn new(mut stream: FFI_ArrowArrayStream) -> Result<ArrayStream, Error> {
         caught(|| {
             let (Some(_), Some(get_schema)) = (stream.release, stream.get_schema) else {

@@ -121,8 +121,8 @@ pub struct TableResult {
 /// Evaluates the model `batch` on `table`, whose columns are found by name. Texts of the result are `Utf8`, masks are `Boolean`.
 ///
 /// # Errors
-/// If a column is absent or does not fit (for a null in an input that is not optional, the error has its row), if a row fails, or if the
-/// strings of outputs, copied for each row, take more than `Limits::array_bytes`.
+/// If the table lacks a column or a column does not fit the input; for a null in an input that is not optional, the error names the row. Also if a
+/// row fails, or if the strings of outputs, copied for each row, take more than `Limits::array_bytes`.
 pub fn run(batch: &Batch, options: &RunOptions, table: &RecordBatch) -> Result<TableResult, Error> {
     run_with(batch, options, table, Strings::Plain)
 }

@@ -101,8 +101,8 @@ pub fn data_type_with(qtype: &QType, strings: Strings) -> Option<DataType> {
     })
 }
 
-/// Returns `options` with the types of the columns in `schema` as the types of undeclared inputs with the same names. A nullable column gives an
-/// optional type. A column with a type that no input can have is skipped.
+/// Adds types of inputs to `options` and returns it: an input that the model does not declare gets the type of the column with the same name in
+/// `schema`. A nullable column gives an optional type. A column with a type that no input can have is skipped.
 #[must_use]
 pub fn input_types(mut options: Options, schema: &Schema) -> Options {
     for field in schema.fields() {

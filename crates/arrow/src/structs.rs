@@ -1,5 +1,5 @@
-//! Conversion between Arrow arrays of structs, lists of structs or maps and a model's arrays. For a column of structs, a model has one array per scalar
-//! field. For a list in a struct, it has one array of lists per field of the list's elements.
+//! Conversion between Arrow arrays of structs, lists of structs or maps and a model's arrays. For a column of structs, a model has one array per
+//! scalar field. For a list in a struct, the model has one array of lists per field of the list's elements.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, StructArray, make_array};

@@ -1,5 +1,5 @@
-//! Functions of the C interface that evaluate a model on a table of Arrow's C data interface. The table and its results are each passed as a pair of
-//! structs, `ArrowArray` and `ArrowSchema`. The crate `cembra-arrow` maps the table's columns to inputs and outputs.
+//! Functions of the C interface that evaluate a model on a table that C passes in the format of Arrow's C data interface. The table and its results
+//! are each passed as a pair of structs, `ArrowArray` and `ArrowSchema`. The crate `cembra-arrow` maps the table's columns to inputs and outputs.
 
 use crate::errors::Error;
 use crate::failure::{Failure, given};

@@ -40,7 +40,7 @@ pub(crate) struct CheckedColumn<'a> {
 /// Reads the presence of the `count` values of `column`. `what` names the column in errors.
 ///
 /// # Safety
-/// C-MEMORY: as `cembra_compiler.h` requires for the presence of a `cembra_column` of `count` values.
+/// C-MEMORY (`docs/safety.md`): the presence must be as `cembra_compiler.h` requires for a `cembra_column` of `count` values.
 pub(crate) unsafe fn presence(
     column: &Column,
     count: usize,
@@ -76,16 +76,16 @@ macro_rules! values {
             /// Reads and checks the `count` values of `column`. `what` names the column in errors.
             ///
             /// # Safety
-            /// C-MEMORY: as `cembra_compiler.h` requires for a `cembra_column` of `count` values.
+            /// C-MEMORY (`docs/safety.md`): `column` must be as `cembra_compiler.h` requires for a `cembra_column` of `count` values.
             pub(crate) unsafe fn of(column: &Column, count: usize, what: impl Display + Copy) -> Result<Self, Failure> {
                 // SAFETY: C-MEMORY, promised by the caller.
                 unsafe { CheckedColumn::with(column, count, presence(column, count, what)?, what) }
             }
 
-            /// Reads and checks the `count` values of `column`, whose presence was read before. A missing text is not read.
+            /// Reads and checks the `count` values of `column`, whose presence was read before. The text of a missing value is not read.
             ///
             /// # Safety
-            /// C-MEMORY: the caller has given the address and the stride of `count` values.
+            /// C-MEMORY (`docs/safety.md`): `column` must have the address and the stride of `count` values.
             pub(crate) unsafe fn with(
                 column: &Column,
                 count: usize,
@@ -160,7 +160,7 @@ macro_rules! values {
                 })
             }
 
-            /// Fails if an array of the column's values needs more than `most` bytes.
+            /// Fails if an array with the values of this column would need more than `most` bytes.
             pub(crate) fn check_size(&self, most: u64) -> Result<(), Failure> {
                 let (count, scalar) = (self.count, self.scalar);
                 let size = if scalar == Scalar::Unit { 0 } else { QType::Scalar(scalar).layout().size as usize };
@@ -182,7 +182,8 @@ macro_rules! values {
                 if bytes as u64 > most { Err(exceeds()) } else { Ok(()) }
             }
 
-            /// Appends the column's values to the array `made`, which has the same type. A missing value is appended as zero if `is_full`.
+            /// Appends the column's values to the array `made`, which has the same type. If `is_full`, a missing value is appended as zero (or as an
+            /// empty string).
             pub(crate) fn add_to(&self, made: &mut ArrayBuilder, is_full: bool) {
                 let is_there = |at: usize| self.presence.is_present(at);
                 let bits = |at: usize, bits: u64| if is_there(at) { Some(bits) } else { is_full.then_some(0) };
@@ -212,7 +213,7 @@ macro_rules! values {
                 }
             }
 
-            /// Returns the column's values as an array. Fails if it needs more than `most` bytes.
+            /// Returns the column's values as an array. Fails if the array needs more than `most` bytes.
             pub(crate) fn array(mut self, most: u64) -> Result<Array, Failure> {
                 self.check_size(most)?;
                 let (count, scalar) = (self.count, self.scalar);
@@ -517,7 +518,7 @@ impl Session {
 /// Evaluates `rows` rows: reads `input_count` columns at `inputs`, writes `output_count` columns at `outputs`.
 ///
 /// # Safety
-/// C-MEMORY: as `cembra_compiler.h` requires for the columns.
+/// C-MEMORY (`docs/safety.md`): the columns must be as `cembra_compiler.h` requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cembra_session_run_columns(
     session: Option<&mut Session>,

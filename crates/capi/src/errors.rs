@@ -11,8 +11,8 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// `cembra_error`: an error with its code, its message and its problems. Its texts are made when the failure happens, so the error refers to no
-/// program or session.
+/// `cembra_error`: an error with its code, its message and its problems. All texts of the error are made when the failure happens, so the error has
+/// no pointers to a program or session.
 #[derive(Debug)]
 pub struct Error {
     code: Cow<'static, str>,
@@ -185,7 +185,7 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
     }
 }
 
-/// Writes `value` to `place`, unless `value` or `place` is `None`. Returns true if it was written.
+/// Writes `value` to `place`, unless `value` or `place` is `None`. Returns true if `value` was written.
 pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
     value.zip(place).map(|(value, place)| place.write(value)).is_some()
 }
@@ -226,7 +226,7 @@ pub extern "C" fn cembra_error_problem_count(error: Option<&Error>) -> usize {
     error.map_or(0, |error| error.problems.len())
 }
 
-/// Writes the problem of an error that has the index `index`, counted from 0. Returns false and writes nothing if there is no such problem.
+/// Writes to `problem` the problem number `index` (counted from 0) of an error. Returns false and writes nothing if there is no such problem.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_problem<'e>(
     error: Option<&'e Error>,
@@ -236,19 +236,20 @@ pub extern "C" fn cembra_error_problem<'e>(
     told(error.and_then(|error| error.problem(index)), problem)
 }
 
-/// Writes the index of the row that failed to `row`. Returns false and writes nothing if the error names no row.
+/// Writes to `row` the index of the row that failed. Returns false and writes nothing if the error names no row.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_row(error: Option<&Error>, row: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.row), row)
 }
 
-/// Writes the index of the array element that failed to `element`. Returns false and writes nothing if the error names no element.
+/// Writes to `element` the index of the array element that failed. Returns false and writes nothing if the error names no element.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_element(error: Option<&Error>, element: Option<&mut MaybeUninit<usize>>) -> bool {
     told(error.and_then(|error| error.element), element)
 }
 
-/// Writes the fault that ended an evaluation to `fault`, with both `operands` 0. Returns false and writes nothing if the error is not a fault.
+/// Writes to `fault` the fault that ended an evaluation. Its two `operands` are always 0. Returns false and writes nothing if the error is not a
+/// fault.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_fault<'e>(error: Option<&'e Error>, fault: Option<&mut MaybeUninit<Fault<'e>>>) -> bool {
     let found = error.and_then(|error| {

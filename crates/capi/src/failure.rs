@@ -52,7 +52,7 @@ impl From<compiler::Error> for Failure {
     }
 }
 
-/// Returns the value of `handle`; if `handle` is null (`None`), a failure that names `what`.
+/// Returns the value in `handle`. Fails with an error that names `what` if `handle` is null (`None`).
 pub(crate) fn given<T>(handle: Option<T>, what: &str) -> Result<T, Failure> {
     handle.ok_or_else(|| Failure::null(what))
 }

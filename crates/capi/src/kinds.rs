@@ -1,5 +1,5 @@
-//! The constants of the C header: `CEMBRA_KIND_*` for types, `CEMBRA_PRESENCE_*` for forms of presence. They are converted to types of models, and
-//! back.
+//! The constants of the C header: `CEMBRA_KIND_*` for types, and `CEMBRA_PRESENCE_*` for the ways in which C states which values of a column are
+//! present. This module converts kinds to types of models, and types to kinds.
 
 use compiler::{QType, Scalar};
 use std::borrow::Cow;
@@ -74,8 +74,8 @@ pub(crate) fn called(kind: u32) -> Option<Cow<'static, str>> {
     })
 }
 
-/// Returns three numbers: the `CEMBRA_KIND_*` number of `qtype`, the `CEMBRA_KIND_*` number of its elements, and its number of axes. The second is
-/// 0 for a type without elements, the third for a type without axes.
+/// Returns three numbers: the `CEMBRA_KIND_*` number of `qtype`, the `CEMBRA_KIND_*` number of its elements (0 if it has no elements), and its number
+/// of axes (0 if it has no axes).
 pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     match qtype {
         QType::Scalar(scalar) | QType::Optional(scalar) => (of_scalar(*scalar), 0, 0),
@@ -85,7 +85,7 @@ pub(crate) fn of(qtype: &QType) -> (u32, u32, u32) {
     }
 }
 
-/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The constants after this one are for the other forms of presence.
+/// `CEMBRA_PRESENCE_ALL`: every value of a column is present. The two constants after this one mean that C passes a byte or a bit per value.
 pub(crate) const PRESENCE_ALL: u32 = 0;
 pub(crate) const PRESENCE_BYTES: u32 = 1;
 pub(crate) const PRESENCE_BITS: u32 = 2;

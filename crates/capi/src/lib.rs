@@ -14,7 +14,7 @@
 //! | `columns` | many rows in C's memory |
 //! | `arrow` | tables by Arrow's C data interface |
 //!
-//! Functions take references where C has pointers, so a null pointer is `None`. The header states what else must hold for a pointer.
+//! Functions take references where C has pointers, so a null pointer is `None`. The header states the other requirements for pointers.
 
 pub mod arrow;
 pub mod columns;

@@ -59,7 +59,7 @@ impl<'a> Text<'a> {
     /// Returns the `cembra_text` for `len` bytes at `ptr`, as C would make it.
     ///
     /// # Safety
-    /// C-MEMORY: `len` bytes are at the pointer for as long as the view is used, or the pointer is null, or `len` is 0.
+    /// C-MEMORY (`docs/safety.md`): `len` bytes must be at `ptr` for as long as the text is used, unless `ptr` is null or `len` is 0.
     #[must_use]
     pub const unsafe fn from_raw(ptr: *const c_char, len: usize) -> Self {
         Text { ptr, len, lives: PhantomData }
@@ -129,7 +129,7 @@ any_bits!(u8, i32, i64, u64, f32, f64, Flag, Date, Timestamp, Duration, Text<'_>
 /// space.
 ///
 /// # Safety
-/// C-MEMORY: `count` values are at the pointer for as long as the slice is used, or the pointer is null.
+/// C-MEMORY (`docs/safety.md`): `count` values must be at `first` for as long as the slice is used, unless `first` is null.
 pub(crate) unsafe fn slice<'a, T: Copy>(
     first: *const T,
     count: usize,
@@ -193,7 +193,7 @@ impl<'a, T: AnyBits> Strided<'a, T> {
     /// Makes an array of `count` values for reading. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: unless the address is null, there is a value at each of the `count` addresses for as long as the array is used.
+    /// C-MEMORY (`docs/safety.md`): unless `first` is null, there must be a value at each of the `count` addresses for as long as the array is used.
     pub(crate) unsafe fn new(
         first: *const c_void,
         stride: isize,
@@ -251,7 +251,8 @@ impl<T: Copy> StridedMut<T> {
     /// Makes an array of `count` elements for writing. Checks address, alignment, stride and count, as far as this is possible.
     ///
     /// # Safety
-    /// C-MEMORY: unless the address is null, each of the `count` elements can be written for as long as the array is used.
+    /// C-MEMORY (`docs/safety.md`): unless `first` is null, there must be writable memory for each of the `count` elements for as long as the array
+    /// is used.
     pub(crate) unsafe fn new(
         first: *mut c_void,
         stride: isize,
@@ -275,7 +276,7 @@ impl<T: Copy> StridedMut<T> {
         self.count
     }
 
-    /// Iterates over the addresses of all elements, each of which can be written.
+    /// Iterates over the addresses of all elements. An element can be written to each address.
     #[inline]
     pub(crate) fn places(self) -> impl Iterator<Item = *mut T> {
         (0..self.count).map(move |at| {
@@ -341,10 +342,10 @@ fn bytes_of_bits(first: usize, count: usize, what: impl Display + Copy) -> Resul
 }
 
 impl<'a> Presence<'a> {
-    /// Checks the form and the memory of a column's presence, as far as this is possible.
+    /// Checks `memory`, the description of a column's presence, as far as this is possible: form, address, alignment and size.
     ///
     /// # Safety
-    /// C-MEMORY: unless the address is null, there is a presence byte, or a presence bit, for each value.
+    /// C-MEMORY (`docs/safety.md`): unless the address is null, there must be a presence byte, or a presence bit, for each value.
     pub(crate) unsafe fn new(
         memory: PresenceMemory<*const u8>,
         count: usize,
@@ -450,10 +451,10 @@ pub(crate) enum PresenceMut {
 }
 
 impl PresenceMut {
-    /// Checks the form and the memory for an output's presence, as far as this is possible.
+    /// Checks `memory`, which describes where an output's presence is written, as far as this is possible: form, address, alignment and size.
     ///
     /// # Safety
-    /// C-MEMORY: unless the address is null, there is a presence byte, or a presence bit, for each value, and it can be written.
+    /// C-MEMORY (`docs/safety.md`): unless the address is null, there must be a writable presence byte, or presence bit, for each value.
     pub(crate) unsafe fn new(
         memory: PresenceMemory<*mut u8>,
         count: usize,
@@ -479,7 +480,8 @@ impl PresenceMut {
         !matches!(self, PresenceMut::Nowhere)
     }
 
-    /// Writes the presence of `count` values. If it is written as bits, any further bits in the first and the last byte stay unchanged.
+    /// Writes the presence of `count` values. If the presence is written as bits, the bits of the first and the last byte that belong to no value
+    /// stay unchanged.
     pub(crate) fn write(self, count: usize, is_present: impl Fn(usize) -> bool) {
         match self {
             PresenceMut::Nowhere => {}

@@ -84,7 +84,7 @@ impl Compiled {
         Ok(self.batch.get_or_init(|| batch))
     }
 
-    /// Converts a failure in a call about this model to an error of C.
+    /// Converts the failure of a call to an error of the C interface. Places in the error refer to the text of this model.
     pub(crate) fn error(&self, failure: Failure) -> Box<Error> {
         Error::of_failure(failure, Origin::Model(&self.model))
     }
@@ -96,8 +96,8 @@ const _: () = {
     shared::<Program>();
 };
 
-/// Parses and checks a text without compiling it. `warnings` may be null. Otherwise an error that lists the warnings is written to it, or null if
-/// there are no warnings.
+/// Parses and checks a text without compiling it. Unless `warnings` is null, the function writes to it an error object that lists the warnings, or
+/// null if there are no warnings.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_check(
     text: Text<'_>,

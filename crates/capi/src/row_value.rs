@@ -57,8 +57,8 @@ impl<'a> RowValue<'a> {
     /// Returns the `count` values of a row, which are at a C pointer. Fails with an error that names `what` if the pointer cannot be valid.
     ///
     /// # Safety
-    /// C-MEMORY: `count` values are at the pointer, or it is null. In each value, the union member that its kind selects is set, and the pointers
-    /// in that member are valid.
+    /// C-MEMORY (`docs/safety.md`): unless `first` is null, `count` values must be at `first`. In each value, the union member that the kind selects
+    /// must be set, and the pointers in that member must be valid.
     pub(crate) unsafe fn row(
         first: *const Value<'a>,
         count: usize,
@@ -78,7 +78,7 @@ impl<'a> RowValue<'a> {
         self.0.present.is_set()
     }
 
-    /// Returns the result of `member`, called on the value's union. `member` must read the union's member that the kind selects.
+    /// Calls `member` on the value's union and returns the result. `member` must read the union's member that the kind selects.
     pub(crate) fn payload<T>(self, member: impl FnOnce(&'a Payload<'a>) -> T) -> T {
         member(&self.0.r#as)
     }

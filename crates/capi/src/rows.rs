@@ -149,7 +149,7 @@ fn literal(field: &compiler::Field, text: &str) -> Result<Value, Failure> {
 /// Evaluates a session's model on one row: reads `input_count` values at `inputs`, writes `output_count` values at `outputs`.
 ///
 /// # Safety
-/// C-MEMORY: as `cembra_compiler.h` requires for `inputs` and `outputs`.
+/// C-MEMORY (`docs/safety.md`): `inputs` and `outputs` must be as `cembra_compiler.h` requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cembra_session_evaluate(
     session: Option<&mut Session>,

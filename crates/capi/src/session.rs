@@ -12,7 +12,8 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// `cembra_session`: a handle for evaluating a program, with the memory and limits for that. A session allows only one call at a time.
+/// `cembra_session`: a handle for evaluating a program. It has the memory and the limits of the evaluations. A session allows only one call at a
+/// time.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) compiled: Arc<Compiled>,
@@ -149,7 +150,7 @@ pub extern "C" fn cembra_session_set_deadline(session: Option<&mut Session>, mil
 /// The limits that a session may set for its runs.
 const RUN_LIMITS: [&str; 4] = ["arena_bytes", "array_bytes", "loop_iterations", "string_work"];
 
-/// Sets a limit of the session's later evaluations. The name must be one of the limits that apply to evaluations.
+/// Sets a limit of the session's later evaluations. `name` must be the name of a limit that applies to evaluations, for example `array_bytes`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_limit(
     session: Option<&mut Session>,
@@ -177,7 +178,8 @@ pub extern "C" fn cembra_session_set_threads(session: Option<&mut Session>, thre
     })
 }
 
-/// Sets what happens when a row fails: with one value of `CEMBRA_ON_ERROR_*` the call ends, with the other the row gets missing outputs.
+/// Sets the treatment of rows that fail. With `CEMBRA_ON_ERROR_STOP`, the call ends with an error; with `CEMBRA_ON_ERROR_MISSING`, the outputs of the
+/// row are missing.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_set_on_error(session: Option<&mut Session>, on_error: u32) -> Option<Box<Error>> {
     set(session, |session| {
@@ -197,8 +199,8 @@ pub extern "C" fn cembra_session_failed_count(session: Option<&Session>) -> usiz
     session.map_or(0, |session| session.failed.len())
 }
 
-/// Writes the index of a row that failed in the last call: the failed row with the index `index` among all failed rows. Returns false and writes
-/// nothing if fewer rows failed.
+/// Writes to `row` the index of a row that failed in the last call. `index` counts the failed rows from 0. Returns false and writes nothing if fewer
+/// rows failed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failed_row(
     session: Option<&Session>,
@@ -208,8 +210,7 @@ pub extern "C" fn cembra_session_failed_row(
     told(session.and_then(|session| session.failed.get(index)).copied(), row)
 }
 
-/// Returns the error of a row that failed in the last call: the failed row with the index `index` among all failed rows. Null if no error is stored
-/// for it.
+/// Returns the error of a row that failed in the last call; null if no error is stored for the row. `index` counts the failed rows from 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_failure(session: Option<&Session>, index: usize) -> Option<Box<Error>> {
     border(|| match session.and_then(|session| Some((session, session.failures.get(index)?))) {

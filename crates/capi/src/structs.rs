@@ -1,5 +1,5 @@
-//! Conversion of structs, lists of structs and dictionaries that C passes for one row: each is passed as an address and a description of the fields
-//! at that address. Fields are matched by name. The converted values overwrite those of the previous row, whose memory is reused. Arrays and
+//! Conversion of structs, lists of structs and dictionaries that C passes for one row. C passes the address of the values, and a description of the
+//! fields at that address. Fields are matched by name. The converted values overwrite those of the previous row, whose memory is reused. Arrays and
 //! tensors are converted in `tensors`.
 
 #![deny(clippy::arithmetic_side_effects)]
@@ -24,7 +24,7 @@ const ENTRY: [&str; 2] = ["key", "value"];
 /// Converts a C struct to the value of an input of the type `qtype`. Reuses the memory of `before`, the previous row's value.
 ///
 /// # Safety
-/// C-MEMORY: the fields that the struct describes are in memory, and so are the values that they point to.
+/// C-MEMORY (`docs/safety.md`): the fields that `given` describes must be in memory, and so must the values that they point to.
 pub(crate) unsafe fn structure(
     given: &layouts::Struct<'_>,
     qtype: &QType,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn structure(
 /// row's value.
 ///
 /// # Safety
-/// C-MEMORY: the fields of each item are in memory, and so are the values that they point to.
+/// C-MEMORY (`docs/safety.md`): the fields of each item must be in memory, and so must the values that they point to.
 pub(crate) unsafe fn list(
     given: &layouts::List<'_>,
     qtype: &QType,

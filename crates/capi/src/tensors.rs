@@ -12,14 +12,14 @@ use compiler::values::ArrayKind;
 use compiler::{Tensor, Value};
 use std::fmt::Display;
 
-/// Converts an array that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
+/// Converts `array`, which C passes, to a value of a model. Fails with an error that names `what` if the value needs more than `most` bytes.
 pub(crate) fn array(array: &layouts::Array, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     // SAFETY: C-MEMORY: the caller who gave the array guarantees its elements.
     let loaded = unsafe { CheckedColumn::of(&array.elements, array.len, what) }?;
     loaded.array(most).map(|made| Value::Array(ArrayKind::Dense, made.into()))
 }
 
-/// Converts a tensor that C passes to a value. Fails with an error that names `what` if it needs more than `most` bytes.
+/// Converts `tensor`, which C passes, to a value of a model. Fails with an error that names `what` if the value needs more than `most` bytes.
 pub(crate) fn tensor(tensor: &layouts::Tensor, what: impl Display + Copy, most: u64) -> Result<Value, Failure> {
     let made = match tensor.element {
         kinds::BOOL => read::<Flag, bool>(tensor, what, most, |flags| flags.iter().map(|flag| flag.is_set()).collect()),

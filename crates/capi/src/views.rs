@@ -13,8 +13,8 @@ use std::ffi::c_void;
 use std::fmt;
 use std::rc::Rc;
 
-/// Writes a row's values to `outputs` as C structs. Writes nothing if a struct needs more memory than is allowed, or if the deadline passes. The
-/// struct of a float is filled member by member, because making the struct elsewhere and moving it takes longer.
+/// Writes a row's values to `outputs` as C structs. Writes nothing if the structs need more memory than the limit of `terms`, or if the deadline
+/// passes. The members of a float's struct are written one by one, because making the struct first and moving it takes longer.
 #[inline]
 pub(crate) fn write_row(
     outputs: StridedMut<layouts::Value<'static>>,

@@ -27,29 +27,30 @@
 //! A [`Model`] is the text of a program after parsing and type checks. [`Options`] say how it is compiled: types of inputs, the [`Backend`], and
 //! [`Limits`]. A compiled model is run in one of four ways:
 //!
-//! * [`ModelExecutor`]: for a type of Rust as input and another as output. The fastest for single rows.
-//! * [`Session`]: inputs are set and outputs are read by name or position, as [`Value`]s. For models that are known at run time only.
-//! * [`Batch`]: many rows, as slices of structs or as [`columns`]. [`RunOptions`] set threads, a [`Cancellation`], a time limit, and the
-//!   treatment of rows that fail ([`OnError`]); [`BatchResult`] and [`RowFailure`] are the answer.
+//! * [`ModelExecutor`]: the inputs are one Rust type, and the outputs another. This is the fastest way for single rows.
+//! * [`Session`]: inputs are set and outputs are read by name or position, as [`Value`]s. This way is for models that are known at run time only.
+//! * [`Batch`]: many rows, as slices of structs or as [`columns`]. [`RunOptions`] set threads, a [`Cancellation`], a time limit, and the treatment of
+//!   rows that fail ([`OnError`]); a run returns a [`BatchResult`], with the first rows that failed ([`RowFailure`]).
 //! * [`Executor`]: a compiled model that threads share. It makes sessions and batches, and its [`Signature`] has a [`Field`] for each input and output.
 //!
 //! A [`ModelSet`] has the models of a folder by name and loads files again when they change. A [`Pool`] lends executors and sessions to threads.
 //!
 //! # Structs of Rust as inputs and outputs
 //!
-//! The derives [`Input`](derive@Input), [`Output`](derive@Output) and [`FieldType`](derive@FieldType) connect fields of structs with inputs and outputs by
-//! name. [`Mask`] is a field that is either present or missing. [`loaders`] reads rows of any other type.
+//! The derives [`Input`](derive@Input), [`Output`](derive@Output) and [`FieldType`](derive@FieldType) connect fields of structs with inputs and
+//! outputs by name. [`Mask`] is the type of a field that has no value, but is present or missing. [`loaders`] reads rows of any other type.
 //!
 //! # Values
 //!
 //! [`QType`] is the type of a value, and [`Scalar`] the type of a scalar or of an array's elements. [`Optional`] is a scalar that may be missing;
-//! [`Text`], [`Bytes`], [`Date`], [`Timestamp`] and [`Duration`] are scalars without a counterpart in Rust. [`Value`] holds any value, and [`ValueRef`]
-//! borrows one; [`ScalarValue`], [`Array`], [`Edge`] (the groups of an array's elements) and [`Tensor`] are its kinds. [`values`] has their parts.
+//! [`Text`], [`Bytes`], [`Date`], [`Timestamp`] and [`Duration`] are scalars without a counterpart in Rust. [`Value`] holds any value, and
+//! [`ValueRef`] borrows one; [`ScalarValue`], [`Array`], [`Edge`] (the groups of an array's elements) and [`Tensor`] are the kinds of values. The
+//! module [`values`] has further types for arrays and edges.
 //!
 //! # Errors
 //!
-//! Every fallible function returns an [`Error`], with a code, the place in the text, and a hint. [`FaultKind`] is the reason for which an operator failed
-//! in a row. [`errors`] has the parts of an error.
+//! Every fallible function returns an [`Error`], with a code, the place in the text, and a hint. [`FaultKind`] is the reason for which an operator
+//! failed in a row. The module [`errors`] has the types inside an error.
 //!
 //! # Modules by topic
 //!
@@ -58,9 +59,11 @@
 //! * [`tensor`]: values of any rank, and graphs of tensor operators.
 //! * [`tiles`]: tensors in tiles, with statements such as `c("i,j") = a("i,k") * b("k,j")`.
 //! * [`program`]: parsing, building and printing programs.
-//! * [`operators`]: the registry, and operators of one's own.
+//! * [`operators`]: the registry of operators, and user-defined operators.
 //! * [`native`]: native code, its cache and object files.
-//! * [`metrics`], [`testing`] and [`explain`]: what runs, whether it is right, and what it was compiled to.
+//! * [`metrics`]: counts and times of what a program compiles and runs.
+//! * [`testing`]: the results of the tests in a model's text.
+//! * [`explain`]: the stages of a model's compilation, as text.
 
 // The code that the derive macros generate names this crate `cembra`, also when the macros are used in this crate.
 extern crate self as cembra;
@@ -106,7 +109,7 @@ pub use cembra_value::{Array, Edge, ScalarValue, Tensor, Value, ValueRef};
 pub use cembra_runtime::FaultKind;
 pub use cembra_value::{Error, Limits};
 
-/// Columns of rows: input columns that lie in memory of the caller, and memory that output columns are written to. A [`Batch`] runs over them.
+/// Columns for evaluating many rows with a [`Batch`]: input columns in the caller's memory, and memory that output columns are written to.
 pub mod columns {
     pub use cembra_engine::rows::{
         ArrayView, Bitmap, BitmapMut, ColumnMut, InputColumn, Keys, ListOffsets, OutputColumn, column_bytes,
@@ -127,7 +130,7 @@ pub mod explain {
     pub use cembra_runtime::{LineKind, Listing, ListingLine};
 }
 
-/// Loaders, which read inputs from rows of any type, and listeners, which receive outputs. Structs with a derive need neither.
+/// Loaders, which read inputs from rows of any type, and listeners, which receive outputs. Structs that derive `Input` or `Output` need neither.
 pub mod loaders {
     pub use crate::binding::combine::{Chain, Filtered};
     pub use crate::binding::listener::{AccessorsListener, Listener, Setter};
@@ -140,7 +143,7 @@ pub mod metrics {
     pub use cembra_value::CacheCounters;
 }
 
-/// Native code: its target and tiers, the cache of code on disk, object files, and the limit of memory for code.
+/// Native code: its target and tiers (levels of optimisation), the cache of code on disk, object files, and the limit of memory for code.
 pub mod native {
     pub use crate::object::Object;
     pub use cembra_engine::Tiering;
@@ -160,13 +163,13 @@ pub mod program {
     };
 }
 
-/// The tests that a model's text contains: their results ([`Model::run_tests`]), and the branches that they took.
+/// The tests that a model's text contains: their results ([`Model::run_tests`]), and the branches of the model that the tests took.
 pub mod testing {
     pub use crate::model::coverage::Branch;
     pub use crate::model::model_tests::{Mismatch, TestFailure, TestReport};
 }
 
-/// The parts of arrays and edges, types of arrays, and the text form of types and values.
+/// Types for building and reading arrays and edges (the groups of an array's elements), and functions that parse and print types and values.
 pub mod values {
     pub use cembra_expr::{parse_type, parse_value, parse_values, print_type, print_value, write_printed};
     pub use cembra_runtime::{ArrayKind, EdgeType, ShapeType};

@@ -78,7 +78,8 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
     }
 }
 
-/// Returns the error `what` for names of the model that the caller's data does not have. Similar names in `known` become hints.
+/// Returns the error for names of the model that the caller's data does not have. The message begins with `what`. Similar names in `known` become
+/// hints.
 pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };

@@ -62,7 +62,7 @@ impl Options {
     }
 
     /// Sets the model's name in profiles ([`profile_code`](crate::metrics::profile_code)), metrics and tracing spans. The default is
-    /// [`Model::name`](crate::Model::name), or `model` if it has none.
+    /// [`Model::name`](crate::Model::name), or `model` if the model has no name.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.with(|options| options.compile.name = Some(name.into()))
@@ -130,8 +130,8 @@ impl Options {
         self.with(|options| options.compile.allowed_changes.push(change))
     }
 
-    /// Sets the fewest elements of tensors for which another thread is used, if [runs have several threads](crate::RunOptions::threads). The default
-    /// is 65,536. Results do not depend on it.
+    /// Sets the fewest tensor elements that are worth a task on another thread, if [runs have several threads](crate::RunOptions::threads). The
+    /// default is 65,536. Results do not depend on this number.
     #[must_use]
     pub fn min_parallel_elements(self, elements: usize) -> Self {
         self.with(|options| options.compile.min_parallel_elements = Some(elements))
@@ -211,14 +211,14 @@ impl Options {
     }
 
     /// Leaves out the optional preparation pass `pass`, to find out which pass causes a problem. If no optional pass has this name, compiling fails
-    /// (`option`).
+    /// with the error code `option`.
     #[must_use]
     pub fn without_pass(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.without.push(pass.to_owned()))
     }
 
     /// Leaves out the optimiser's rewrite `rewrite`, to find out which rewrite causes a problem. `docs/rewrites.md` lists the names. If no rewrite
-    /// has this name, compiling fails (`option`).
+    /// has this name, compiling fails with the error code `option`.
     ///
     /// ```
     /// use cembra::explain::Stage;
@@ -235,8 +235,8 @@ impl Options {
         self.with(|options| options.compile.prepare.without_rewrites.push(rewrite.to_owned()))
     }
 
-    /// Stops preparation after the pass `pass`. Such a model can be explained but not run. If no pass has this name, explaining fails too
-    /// (`option`).
+    /// Stops preparation after the pass `pass`. Such a model can be explained but not run. If no pass has this name, explaining fails too, with the
+    /// error code `option`.
     #[must_use]
     pub fn stop_after(self, pass: &str) -> Self {
         self.with(|options| options.compile.prepare.stop_after = Some(pass.to_owned()))
@@ -249,7 +249,7 @@ impl Options {
         self.with(|options| options.compile.prepare.extensions.push(extension))
     }
 
-    /// If true, outputs of the type weak float keep this type; otherwise they become f64.
+    /// If true, outputs of the type weak float (the type of literals such as `0.5`) keep this type; otherwise they become f64.
     #[must_use]
     pub fn keep_weak_outputs(self, keep: bool) -> Self {
         self.with(|options| options.compile.prepare.keep_weak_outputs = keep)
@@ -269,14 +269,14 @@ impl Options {
     }
 
     /// If true, the output struct or the listener may have a plain type for an optional output of the model. A missing value is then an error of the
-    /// evaluation (`missing-value`).
+    /// evaluation, with the code `missing-value`.
     #[must_use]
     pub fn require_present(self, require: bool) -> Self {
         self.with(|options| options.binding.require_present = require)
     }
 
-    /// Sets limits on compiling and evaluating the model. The limits on reading are set where it is read, with
-    /// [`Model::parse_within`](crate::Model::parse_within). The model remembers those limits, so the lower of two limits holds.
+    /// Sets limits on compiling and evaluating the model. The limits on reading are set where the model is read, with
+    /// [`Model::parse_within`](crate::Model::parse_within). The model remembers those limits; if both methods set a limit, the lower one holds.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options};
@@ -328,7 +328,7 @@ impl Options {
     }
 }
 
-/// The options of a compilation that has begun, together with the binding options. The engine receives the former as [`Started`].
+/// The options of a compilation that has begun: those for the engine, and those for connecting the model with the caller's data.
 #[derive(Debug)]
 pub(crate) struct StartedOptions {
     compile: TimedOptions,

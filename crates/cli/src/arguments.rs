@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf, absolute};
 /// The extension of model files.
 const MODEL_ENDING: &str = "cem";
 
-/// The model of a command.
+/// The arguments that give a command its model: a file or an expression, types of inputs, and limits.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// The file with the model; `-` is standard input
@@ -43,7 +43,7 @@ impl ModelArgs {
     /// Loads the model of a command that reads no data files.
     ///
     /// # Errors
-    /// If there are two models, the file cannot be read, or a limit is invalid.
+    /// If the command line has two models (`-e` and a file), the model's file cannot be read, or a limit is invalid.
     pub(crate) fn load(&self, command: &'static str) -> Result<ModelText, Failure> {
         let limits = self.limits(command)?;
         match (&self.model, &self.expression) {
@@ -65,7 +65,7 @@ impl ModelArgs {
     /// Loads the model of a command that reads data files, and returns the model with these files. With `-e`, all paths are data files.
     ///
     /// # Errors
-    /// If there are two models, the file cannot be read, or a limit is invalid.
+    /// If the command line has two models (`-e` and a file), the model's file cannot be read, or a limit is invalid.
     pub(crate) fn load_with(
         &self,
         data: &[PathBuf],
@@ -228,7 +228,8 @@ impl WarningArgs {
     }
 }
 
-/// A value for an input on the command line: `name=value`. The value is a literal, or for an input of a declared type written as in CSV.
+/// A value for an input on the command line: `name=value`. The value is a literal. If the input's type is declared, the value may also be written as
+/// in CSV.
 #[derive(Clone, Debug)]
 pub(crate) struct Assignment {
     /// The name of the input that gets the value.
@@ -284,8 +285,8 @@ impl Assignment {
         })
     }
 
-    /// Explains why the text is not a value of type `scalar`: the time zone's clocks skip that local time, or such values are spelled
-    /// otherwise. `None` if there is no explanation.
+    /// Explains why the text is not a value of type `scalar`: the time zone skips that local time, or values of this type must be spelled
+    /// differently. `None` if there is no explanation.
     pub(crate) fn said(&self, scalar: Scalar, spelling: &Spelling) -> Option<Cow<'static, str>> {
         let skipped = spelling.skipped(scalar, &self.text).map(|reason| format!("this is a time {reason}").into());
         skipped.or_else(|| spelling.said(scalar, &self.text).map(Cow::Borrowed))
@@ -350,7 +351,7 @@ pub(crate) enum Decimal {
 }
 
 impl DataOptions {
-    /// Returns the spelling of values in data that the options ask for.
+    /// Returns the spelling of numbers, dates and timestamps in the data, as the options set it.
     pub(crate) fn spelling(&self) -> Spelling {
         Spelling {
             decimal_comma: self.decimal == Some(Decimal::Comma),

@@ -65,17 +65,17 @@ impl DataOptions {
         ]
     }
 
-    /// Returns the first given option that has no effect on a model with tensors; `None` if all given options have one. Such a model reads no text
-    /// except the values of `-s`; `has_constants` is true if there are such values.
+    /// Returns the first given option that has no effect on a model with tensors; `None` if every given option has an effect. A model with tensors
+    /// reads no text except the values of `-s`; `has_constants` is true if `-s` gives values.
     pub(crate) fn of_rows(&self, has_constants: bool) -> Option<&'static str> {
         let null = (!self.null.is_empty()).then_some("--null");
         let is_of_rows = |effect: &&Effect| effect.is_given && !(has_constants && effect.origins.contains(&Constant));
         self.effects().iter().find(is_of_rows).map(|effect| effect.option).or(null)
     }
 
-    /// Returns an error if a given option has no effect on the values of this run. They come from data of the format `data` (`None` without data),
-    /// and with `has_constants` also from `-s`. With `writes_text`, the results are CSV or a table, so that `--null` has an effect: its text is
-    /// written for missing values.
+    /// Returns an error if a given option has no effect on the values of this run. The values come from data of the format `data` (`None` without
+    /// data), and with `has_constants` also from `-s`. With `writes_text`, the results are CSV or a table. Then `--null` has an effect, because its
+    /// text is written for missing values.
     pub(crate) fn check_origins(
         &self,
         data: Option<Format>,
@@ -109,8 +109,9 @@ impl DataOptions {
         Ok(())
     }
 
-    /// Returns an error if a given option is about a type (date, timestamp, number) that neither an input nor a column copied to the results has.
-    /// If the data's columns have types (Parquet, Arrow), an option for dates or timestamps is also an error if the columns already have that type.
+    /// Returns an error if a given option is about a type (date, timestamp, number) that neither an input nor a column copied to the results has. If
+    /// the data's columns have types (Parquet, Arrow), an option for dates or timestamps is also an error if the columns already have the option's
+    /// type, because the option applies only to texts and whole numbers.
     pub(crate) fn check_types(&self, feed: &InputSources, command: &'static str) -> Result<(), Failure> {
         if let Some(counted) = feed.counted() {
             return self.check_counted(feed, counted, command);

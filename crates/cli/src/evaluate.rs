@@ -201,7 +201,7 @@ fn is_flat(field: &Field) -> bool {
     field.qtype.scalar().is_some() || matches!(field.qtype, QType::Array(..))
 }
 
-/// The type that the output `output` has in the results. With `goes_on`, every part of the type is optional, because failed rows have missing
+/// The type that the output `output` has in the results. With `goes_on`, every scalar in the type is optional, because failed rows have missing
 /// outputs.
 pub(crate) fn output_type(output: &Field, goes_on: bool) -> QType {
     if goes_on { types::all_optional(&output.qtype) } else { output.qtype.clone() }

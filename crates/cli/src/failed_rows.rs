@@ -1,5 +1,5 @@
-//! Rows that failed without ending the run. They are counted. With `--errors`, they are written to a CSV, one line per row, with their error and
-//! the columns that are copied to the results.
+//! Rows that failed without ending the run. They are counted. With `--errors`, they are written to a CSV file, one line per row. A line has the error
+//! of the row, and the columns that are copied to the results.
 
 use crate::inputs::InputSources;
 use crate::pipeline::{FailedRow, Problem, TEXT_BYTES, unreadable};
@@ -124,8 +124,8 @@ impl Problem {
 }
 
 impl Failures {
-    /// Makes an empty collection. With `path`, failed rows are written to that file, in which the text of a row has at most `most_bytes`
-    /// bytes.
+    /// Makes an empty collection of failed rows. If `path` is given, failed rows are written to that file, where the text of a row has at most
+    /// `most_bytes` bytes.
     ///
     /// # Errors
     /// If the file cannot be created.

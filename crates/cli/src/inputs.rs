@@ -78,7 +78,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) spelling: &'a Spelling,
     /// The data file whose rows are evaluated; `None` if the run has no data.
     pub(crate) data: Option<Dataset>,
-    /// The names of the outputs that are computed, for whose inputs sources are needed; empty for all outputs.
+    /// The names of the outputs that are computed; empty for all outputs. Only the inputs of these outputs need sources.
     pub(crate) outputs: &'a [String],
     /// The choice of data columns that are copied to the results.
     pub(crate) keep: Keep,
@@ -87,7 +87,7 @@ pub(crate) struct Sources<'a> {
     /// The names of the outputs if columns of JSON are copied to the results as they are written; `None` if the columns are copied as
     /// values.
     pub(crate) as_written: Option<Vec<String>>,
-    /// The time limit of the run, which includes finding the columns.
+    /// The time limit of the run, which includes the time to find the columns.
     pub(crate) deadline: &'a Deadline,
 }
 
@@ -130,7 +130,7 @@ impl Source for OneRow {
 }
 
 impl InputSources {
-    /// Makes the feed (the source of each input's values) of a model whose rows are `data`. No columns of `data` are copied to the results.
+    /// Finds the source of each input's values, for a model that is evaluated on the rows of `data`. No columns of `data` are copied to the results.
     ///
     /// # Errors
     /// The errors of [`new`](Self::new), or an error if an option has no effect on these data.
@@ -251,7 +251,7 @@ impl InputSources {
         })
     }
 
-    /// The field of `column` in the schema of every batch; `None` without data.
+    /// The field of the column with the index `column`, in the schema of all batches; `None` without data.
     pub(crate) fn stored(&self, column: usize) -> Option<&arrow_schema::Field> {
         self.data.as_ref().map(|data| data.schema.field(column))
     }

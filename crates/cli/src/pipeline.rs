@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The treatment of a row that cannot be read or fails. The help of the options shows these comments.
+/// The treatment of a row that cannot be read or whose evaluation fails. The help of the command shows the comments of the variants.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Default, Debug)]
 pub(crate) enum OnError {
     /// End the run
@@ -55,7 +55,7 @@ pub(crate) struct Recipe {
     pub(crate) on_error: OnError,
     /// The most rows that are read (`--limit`); `None` if all rows are read.
     pub(crate) limit: Option<u64>,
-    /// The most bytes of the data that are in memory at once.
+    /// The memory limit in bytes. Data that were read but not yet written may take this limit divided by [`HELD_SHARE`].
     pub(crate) most_bytes: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct FailedRow {
     pub(crate) number: u64,
     /// The name of the file that has the failed row; `None` if there is only one file.
     pub(crate) file: Option<Arc<str>>,
-    /// The place of the failed row in its file: its line or its number.
+    /// The place of the failed row in its file: the number of its line, or of the row in a file without lines.
     pub(crate) place: u64,
     /// The error that the row failed with.
     pub(crate) problem: Problem,
@@ -122,16 +122,17 @@ impl Spent {
     }
 }
 
-/// The most bytes of text, approximately, that are made from results at once; a single row may have more.
+/// The approximate maximum size, in bytes, of the text that results are encoded to at once. A single row may be larger.
 pub(crate) const TEXT_BYTES: u64 = 64 << 20;
 
 /// The last step before results are written, such as encoding them as text. The threads that compute the results perform this step.
 pub(crate) struct FinalStep<T> {
     /// The function that performs the step on a batch of results.
     pub(crate) make: Arc<dyn Fn(RecordBatch) -> T + Send + Sync>,
-    /// The most bytes that a single row of results may have as text, or in a file in which values do not share memory.
+    /// The maximum size of a single row of results in bytes. The size is that of the row as text: values that share memory with other rows count in
+    /// full.
     pub(crate) text_bytes: u64,
-    /// The most bytes of text, approximately, for which `make` is called at once; a single row may have more.
+    /// The approximate maximum size, in bytes of text, of the rows in one call of `make`. A single row may be larger.
     pub(crate) at_once: u64,
 }
 
@@ -490,7 +491,7 @@ impl Worker {
     }
 }
 
-/// The error that the Arrow library returned `error`.
+/// Converts `error`, which the Arrow library returned, to the error for data that cannot be read.
 pub(crate) fn unreadable(error: ArrowError) -> DataError {
     DataError::new(DataCode::Unreadable, error.to_string())
 }

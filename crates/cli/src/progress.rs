@@ -54,8 +54,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Makes a bar that is not shown yet. `units` is the number of its units (bytes, programs), if known. With `results_on_terminal`, the
-    /// bar is never shown, because it would be drawn among the results.
+    /// Makes a progress bar that is not shown yet. `units` is the total number of units (bytes or programs), if known. With `results_on_terminal`,
+    /// the bar is never shown, because it would be drawn among the results.
     pub(crate) fn new(units: Option<u64>, results_on_terminal: bool) -> Self {
         let bar = ProgressBar::hidden();
         let style = match units {

@@ -53,7 +53,7 @@ impl ModelText {
         Self::of("<expression>", text, None, limits)
     }
 
-    /// Makes a model text of an interactive session, with the expression to evaluate at its end.
+    /// Makes a model text from `text`, the text of an interactive session. The expression to evaluate is at the end of the text.
     pub(crate) fn session(text: String) -> Self {
         Self::of(SESSION, &text, None, Limits::default())
     }
@@ -73,7 +73,7 @@ impl ModelText {
         Model::parse_sources(self.sources.clone(), Registry::standard(), &self.limits)
     }
 
-    /// Returns the problems of `error`, which the library returned for this model. Hints about options of the command are added.
+    /// Returns the problems in `error`, which the library returned for this model, and adds hints about options of the command.
     pub(crate) fn advise(&self, error: &Error) -> Vec<Diagnostic> {
         error.diagnostics().into_iter().map(|problem| self.with_advice(problem)).collect()
     }

@@ -1,5 +1,5 @@
 //! The order of the pieces of data that a pipeline has in progress (read, but not completely written): which piece is being written, and whether
-//! one more may be read. This module knows of a piece only its number and the memory that it keeps alive.
+//! another piece may be read. Of each piece, this module knows only the number and the memory that the piece keeps alive.
 
 use cembra_table::HeldBlock;
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ pub(crate) fn share(most_bytes: u64, threads: usize) -> u64 {
 }
 
 /// The order in which pieces of the data are written, and the memory of the pieces in progress (read, but not completely written). Only the piece
-/// that is being written is split into parts, because the parts of other pieces would wait in memory.
+/// that is being written is split into parts. A later piece is not split yet, because its parts could not be written before its turn.
 #[derive(Default)]
 pub(crate) struct PieceOrder {
     state: Mutex<Turn>,
@@ -43,7 +43,7 @@ impl Turn {
 }
 
 impl PieceOrder {
-    /// Makes `piece` the piece that is being written, after the previous one is complete.
+    /// Begins the turn of `piece`: from now on it is the piece that is being written. The previous piece must be complete.
     pub(crate) fn set(&self, piece: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.piece = piece;
@@ -64,13 +64,13 @@ impl PieceOrder {
         drop(self.changed.wait_while(state, |state| state.piece < u64::MAX && state.held_bytes() > bytes));
     }
 
-    /// Adds the memory `held` by a piece that was read after all others.
+    /// Records `held`, the memory of a piece that was read after all pieces recorded before.
     pub(crate) fn hold(&self, held: HeldBlock) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).held.push_back(held);
     }
 }
 
-/// A guard that ends the waiting of all threads for their turn when it is dropped, so that none waits forever after an error.
+/// A guard. When it is dropped, all threads stop waiting for their turn, so that no thread waits forever after an error.
 pub(crate) struct EndOfTurns(Arc<PieceOrder>);
 
 impl EndOfTurns {

@@ -20,7 +20,7 @@ use syn::{DeriveInput, parse_macro_input};
 ///
 /// | on a field | |
 /// |---|---|
-/// | `#[cembra(rename = "..")]` | the name in models, such as program text writes in quotes; `name` is a synonym |
+/// | `#[cembra(rename = "..")]` | the name in models, which may have spaces, as in `"country code"`; `name` is a synonym of `rename` |
 /// | `#[cembra(skip)]` | the field is not an input, so it may have any type |
 ///
 /// A field with a type that inputs cannot have is an error only if a model reads the field, so fields of foreign types
@@ -39,9 +39,9 @@ pub fn derive_input(item: TokenStream) -> TokenStream {
 ///
 /// | on a field | |
 /// |---|---|
-/// | `#[cembra(rename = "..")]` | the name in models, such as program text writes in quotes; `name` is a synonym |
+/// | `#[cembra(rename = "..")]` | the name in models, which may have spaces, as in `"country code"`; `name` is a synonym of `rename` |
 /// | `#[cembra(skip)]` | the field is not an output: it is `Default::default()` in a new struct, and unchanged in a struct that is overwritten |
-/// | `#[cembra(default)]` | `Default::default()` if the model has no such output, or it is missing and the field cannot store that |
+/// | `#[cembra(default)]` | `Default::default()` if the model lacks the output, or the output is missing and the field cannot store a missing value |
 /// | `#[cembra(default = expression)]` | the field is the value of `expression` in the same cases |
 #[proc_macro_derive(Output, attributes(cembra))]
 pub fn derive_output(item: TokenStream) -> TokenStream {

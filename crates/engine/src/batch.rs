@@ -82,11 +82,11 @@ pub struct BatchResult {
     pub columns: Vec<OutputColumn>,
     /// The indices of the rows that failed, ascending. The outputs of these rows are missing.
     pub failed: Vec<usize>,
-    /// The first failed rows with their errors, at most [`RunOptions::keep_failures`].
+    /// The first failed rows with their errors, at most as many as [`RunOptions::keep_failures`] sets.
     pub failures: Vec<RowFailure>,
-    /// The number of rows of a model with arrays that were evaluated one by one. If the model [requires](Batch::row_by_row) that, these are all rows.
-    /// Otherwise they are the rows of each block in which a row fails, or has lists that must have equal lengths and do not. 0 for a model without
-    /// arrays.
+    /// The number of rows of a model with arrays that were evaluated one by one; 0 for a model without arrays. If the model
+    /// [requires](Batch::row_by_row) such an evaluation, all rows count. Otherwise all rows of a block count if a row of the block fails, or has
+    /// lists that must have equal lengths and do not.
     pub row_by_row: usize,
 }
 
@@ -208,8 +208,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// If a column does not fit its input; if a row fails and failed rows stop the run (this returns the error of the
-    /// first row that fails); or if the run was cancelled or its time was over.
+    /// If a column does not fit its input; if a row fails and failed rows stop the run (this returns the error of the first row that fails); or if
+    /// the run was cancelled or its deadline or time limit was reached.
     pub fn run_with(&self, options: &RunOptions, inputs: &[InputColumn<'_>]) -> Result<BatchResult, Error> {
         let outputs = self.outputs().iter().map(|_| None).collect();
         self.run_into(options, inputs, outputs)

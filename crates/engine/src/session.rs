@@ -32,7 +32,7 @@ pub struct Session {
     pub(crate) context: Context,
     /// The memory that runs of a model with arrays or tensors use again.
     pub(crate) memory: WholeMemory,
-    /// True if the options of runs set a token, several threads, or limits.
+    /// True if runs have a cancellation token, several threads, or limits of their own.
     pub(crate) has_terms: bool,
     /// The list that runs of models with arrays or tensors fill with outputs.
     made: Vec<Value>,
@@ -179,8 +179,8 @@ impl Session {
     }
 
     /// Runs later evaluations of a model with arrays or tensors on up to `threads` threads of rayon's pool for the process, or of the pool in which
-    /// the caller runs. A run uses a further thread only for at least 65,536 elements. Results are the same, bit for bit. A new session and a clone
-    /// have one thread. A model of scalars always takes one thread.
+    /// the caller runs. A run uses a further thread only if that thread gets at least 65,536 elements. The results are the same as on one thread, bit
+    /// for bit. A new session and a clone have one thread. A model of scalars always takes one thread.
     ///
     /// ```
     /// use cembra::values::ArrayKind;
@@ -231,14 +231,14 @@ impl Executor {
         Session::of(self.inner().clone())
     }
 
-    /// Compiles the code that the first session needs, for callers that may stop the compilation early. If they do, no
-    /// code of it is kept.
+    /// Compiles the code that the first session needs, for callers that may end the compilation early. If the
+    /// compilation ends early, none of its code is kept.
     #[doc(hidden)]
     pub fn compile_session(&self) {
         self.inner().compile_session();
     }
 
-    /// The number of steps of the plan for one row, if the model is compiled on demand and has a plan; else `None`.
+    /// The number of steps in the plan for one row; `None` if the model is not compiled on demand.
     #[doc(hidden)]
     pub fn step_count(&self) -> Option<usize> {
         self.inner().step_count()
@@ -283,7 +283,7 @@ impl Session {
     }
 
     /// Evaluates a model with tensors and one output, and stores the output as `inputs[target]`. `target` is the index of an input, or the index
-    /// after the last input; in the second case the old tensor is not read and may be absent.
+    /// after the last input; in the second case `inputs[target]` is not read, and need not exist.
     ///
     /// The memory of the old tensor `inputs[target]` is overwritten if no other tensor shares it, its elements are contiguous, the output has the
     /// same type and extents, and the last step cannot fail and reads each element only at the index that it writes. In all cases the output is
@@ -303,7 +303,7 @@ impl Session {
     ///
     /// # Errors
     /// The errors of [`run_tensors`](Session::run_tensors); a model with several outputs; or a `target` that is neither the index of an input nor the
-    /// one after the last. The tensors are then unchanged.
+    /// index after the last input. The tensors are then unchanged.
     pub fn run_over(&mut self, inputs: &mut Vec<Tensor>, target: usize) -> Result<OutputMemory, Error> {
         let model = self.inner.tensors()?;
         let made =

@@ -123,7 +123,7 @@ impl Builder {
     }
 
     /// Returns a builder with the limits `limits`: on nodes and operands, on the nesting of tuples, and on reported problems. Beyond the limits on
-    /// nodes and operands it uses no more memory, and `build` reports which limit was exceeded.
+    /// nodes and operands the builder uses no further memory, and `build` reports which limit was exceeded.
     #[must_use]
     pub fn with_limits(limits: Limits) -> Self {
         Builder { state: RefCell::new(State { limits, ..State::default() }) }

@@ -73,7 +73,7 @@ impl Calls {
 
     /// Returns the calls that led to `node` as labels, innermost first. They are the calls that made the node, and the calls of function values in
     /// `running`, which lists these calls outermost first with their spans. A call that encloses the span `place` is left out, because the reader
-    /// sees it there. At most five labels are returned; if there are more calls, the last label tells their number.
+    /// sees it there. At most five labels are returned; if there are more calls, the last label tells how many more there are.
     pub fn leading_to(&self, node: NodeId, running: &[(NodeId, Option<Span>)], place: Option<Span>) -> Vec<Label> {
         if self.copies.is_empty() && running.is_empty() {
             return Vec::new();

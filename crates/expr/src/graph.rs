@@ -1,6 +1,6 @@
 //! The expression graph: an arena of hash-consed nodes. Structurally equal subexpressions are one node, so sharing, equality and cache keys need no
 //! extra work. A node's operands have smaller ids than the node, so every walk is a loop over ids without recursion. Nodes are untyped; each node
-//! records all places (spans) in the text that it is written at.
+//! records all spans in the text where it is written.
 
 use crate::calls::Calls;
 use crate::places::Places;
@@ -179,7 +179,7 @@ impl Graph {
     }
 
     /// Adds a function parameter whose name no other function of the graph uses: `name`, or else `name_2`, `name_3` and so on. Because names differ,
-    /// a parameter is not confused with another function's when one function is inserted into the other.
+    /// a parameter is not confused with a parameter of another function when one function is inserted into the other.
     pub fn fresh_placeholder(&mut self, name: &str, span: Option<Span>) -> NodeId {
         let wanted = self.intern(name);
         let mut free = wanted;
@@ -194,8 +194,8 @@ impl Graph {
         self.add(Kind::Placeholder(free), span)
     }
 
-    /// Turns the node `id` into the leaf `name`, because the caller provides the node's value as an input. The node's operands are then no longer
-    /// needed for it. The node keeps its id and its spans in the text.
+    /// Turns the node `id` into the leaf `name`, because the caller provides the node's value as an input. The node then has no operands, and keeps
+    /// its id and its spans in the text.
     pub fn put_leaf(&mut self, id: NodeId, name: &str) {
         let name = self.intern(name);
         if let Some(kind) = self.kinds.get_mut(id.index()) {
@@ -371,7 +371,7 @@ impl Graph {
         roots.iter().filter_map(|root| copies.get(root).copied()).collect()
     }
 
-    /// Returns one flag per node, by index: true if the node is one of `roots` or an operand, direct or indirect, of one.
+    /// Returns one flag per node, by index: true if the node is one of `roots`, or a direct or indirect operand of a node in `roots`.
     #[must_use]
     pub fn reachable(&self, roots: impl IntoIterator<Item = NodeId>) -> Vec<bool> {
         let mut needed = vec![false; self.len()];

@@ -7,12 +7,12 @@ use crate::text::TokenKind;
 pub(crate) const WHERE: &str = "core._where";
 /// The operator of `(a, b)`.
 pub(crate) const MAKE_TUPLE: &str = "core.make_tuple";
-/// The operator of `x.0`; the index is an `INT64` literal.
+/// The operator of `x.0`; the operands are `x` and the index, an `INT64` literal.
 pub(crate) const GET_NTH: &str = "core.get_nth";
 
 /// The operator of `{x: a, y: b}`; the first operand is a `TEXT` literal with the names, separated by commas.
 pub(crate) const MAKE_NAMED: &str = "namedtuple.make";
-/// The operator of `t.x`; the name is a `TEXT` literal.
+/// The operator of `t.x`; the operands are `t` and the name, a `TEXT` literal.
 pub(crate) const GET_FIELD: &str = "namedtuple.get_field";
 
 /// The operator of `[a, b]`.
@@ -30,15 +30,16 @@ pub(crate) const IN_VALUE: &str = "core._in_value";
 /// The operator of `lookup(x, {"CH": 1.08}, 1.0)`, where the braces are a dictionary.
 pub(crate) const LOOKUP: &str = "dict.lookup";
 
-/// The operator that casts to i64. The parser applies it to a power of two integer literals that an i64 cannot hold, so that the cast fails at run
-/// time.
+/// The operator that casts to i64. The parser applies it to a power such as `10 ** 30`, whose operands are integer literals and whose value an i64
+/// cannot hold. The cast then fails at run time.
 pub(crate) const TO_INT64: &str = "core.to_int64";
 /// Arolla's floor division, which only the builder has. For floats, the quotient is rounded before its floor is taken.
 pub(crate) const FLOORDIV: &str = "math.floordiv";
 /// The remainder of Arolla's floor division.
 pub(crate) const MOD: &str = "math.mod";
 
-/// The operator of `cast(x, f64)`: the second operand is a type, even if a value has the same name.
+/// The operator of `cast(x, f64)`. The second operand is a type: the name `f64` stands for the type, even if a value
+/// has the same name.
 pub(crate) const CAST: &str = "core.cast";
 
 /// The operator of `fn(x, y) = body`; the operands are the body and the placeholders that are its parameters.
@@ -60,7 +61,8 @@ pub(crate) const WIDE: &str = "core._wide";
 /// The operator that converts its first operand to f64 if the first operand is an integer and the second one a float.
 pub(crate) const BESIDE: &str = "core._beside";
 
-/// The operator of `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of its axes.
+/// The operator of `a("i,k")` for a tensor `a`; the second operand is a `TEXT` literal with the labels of the tensor's
+/// axes.
 pub const AT_LABELS: &str = "tensor._at";
 /// The operator of `let t("i,j") = value`; the second operand is a `TEXT` literal with the labels of the value's axes.
 pub const BIND_LABELS: &str = "tensor._bind";

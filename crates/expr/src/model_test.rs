@@ -5,7 +5,8 @@ use crate::text::parse_literal;
 use cembra_value::{Error, Span, Value};
 use std::sync::Arc;
 
-/// A literal in a test. It has the type of the input or output that it is a value for.
+/// A literal in a test, which gives the value of an input or an output. The literal has the type of that input or
+/// output.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Literal {
     /// A single value. An integer stands for any integer type that can hold it.

@@ -46,7 +46,7 @@ pub struct NamedPlace {
     pub signature: Span,
     /// The span of the whole statement; for a local name, the span of its declaration.
     pub whole: Span,
-    /// The range of the text where the name may be used. Files that use this text's file are not included.
+    /// The range of this text where the name may be used. Other files that use this text's file are not included.
     pub scope: Span,
     /// The node of the named value; `None` for functions, for operators, and for definitions with errors.
     pub node: Option<NodeId>,
@@ -151,8 +151,8 @@ impl NameIndex {
         }
     }
 
-    /// Ends the statement at the span `statement`, and sets the scopes of the names that it defines. The names that it defines are known after it.
-    /// Its local names are known up to `next`, where the next statement begins, unless their scopes have already ended.
+    /// Ends the statement at the span `statement`, and sets the scopes of the names that the statement defines. These names are known after the
+    /// statement. Local names are known up to `next`, where the next statement begins, unless their scopes have already ended.
     pub(crate) fn end_statement(&mut self, statement: Span, next: u32) {
         for one in &mut self.names[self.before_statement..] {
             if !one.kind.is_local() {

@@ -1,4 +1,4 @@
-//! The spans in the text of a graph's nodes: the first span of each node, and linked lists of further ones. In large models the same inputs and
+//! The spans in the text of a graph's nodes: the first span of each node, and linked lists of further spans. In large models the same inputs and
 //! numbers occur often, so a node may have many spans; all lists share one growing array.
 
 use crate::NodeId;

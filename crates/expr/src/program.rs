@@ -17,10 +17,11 @@ pub struct Input {
     /// The promise about the input's values in addition to their type, for example that no element is missing. An input without a declared type
     /// promises nothing.
     pub promise: Promise,
-    /// The input's default, which every use reads where the input is missing; `None` if there is no default. The input's type must be the optional
-    /// type of this scalar. Data may leave such an input out.
+    /// The value that every use of the input reads where the input is missing; `None` if the input has no default. The input's type must be the
+    /// optional type of this scalar, for example `f64?`. Data may leave out an input that has a default.
     pub default: Option<ScalarValue>,
-    /// True if the input's default is `[]` or `{}`. Then the input is a list or a dictionary, and is empty where data leave it out or have `null`.
+    /// True if the input's default is `[]` or `{}`. Such an input is a list or a dictionary. It is empty where the data leave it out or give `null`
+    /// for it.
     pub is_empty_by_default: bool,
     /// The labels of the axes of a tensor input, separated by commas, as in the type `tiled[f64, "i,j"]`. They tell how the axes are cut into
     /// tiles. `None` if the type has no labels.
@@ -126,7 +127,7 @@ impl Extern {
     }
 }
 
-/// An output of a program: a name, and the node whose value it has.
+/// An output of a program: its name, and the node that computes its value.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// The name of the output.
@@ -139,8 +140,9 @@ pub struct Output {
 
 /// A model before preparation (type inference and optimisation): an expression graph with its inputs, outputs and tests.
 ///
-/// Two programs are equal if they have the same inputs in the same order (names, types, promises, defaults and labels), the same externs and tile
-/// rules, and outputs with the same names and expressions. Spans, definitions and nodes that no output needs are ignored.
+/// Two programs are equal if they have the same inputs in the same order (names, types, promises, defaults and labels), the same externs
+/// (operators of the host application) and tile rules, and outputs with the same names and expressions. Spans, definitions and nodes that no output
+/// needs are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The graph of the program's expressions. It may contain nodes that no output needs.
@@ -159,12 +161,13 @@ pub struct Program {
     pub definitions: Definitions,
 }
 
-/// A program that was read from a text with or without errors: the part that could be parsed, the text's problems, and the index of its names.
+/// A program that was read from a text with or without errors: the part that could be parsed, the text's problems, and the index of the names in the
+/// text.
 #[derive(Clone, Debug)]
 pub struct PartialProgram {
-    /// The program of the part that could be parsed. It is complete if there are no problems.
+    /// The program that the parsed part of the text defines. If there are no problems, this part is the whole text.
     pub program: Program,
-    /// The problems of the text, in its order.
+    /// The problems of the text, in the order of their places in the text.
     pub problems: Vec<Diagnostic>,
     /// The index of the names in the text.
     pub names: NameIndex,
@@ -194,7 +197,7 @@ impl Program {
         self.inputs.iter().map(is_leaf).collect()
     }
 
-    /// Adds the undeclared leaves that some output needs to the inputs, in the order of first use.
+    /// Appends an input for every undeclared leaf that some output needs. The new inputs are in the order in which the text first uses the leaves.
     pub(crate) fn add_undeclared_inputs(&mut self) {
         let mut declared = vec![false; self.graph.name_count()];
         for input in &self.inputs {

@@ -10,7 +10,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The parameter's value in a call that leaves the argument out; `None` if the argument is required.
     pub default: Option<Value>,
-    /// The form of the parameter's arguments in addition to their type, for example that a text is a regular expression.
+    /// The requirement on the parameter's arguments in addition to their type, for example that a text is a regular expression.
     pub form: ArgumentForm,
 }
 
@@ -74,7 +74,7 @@ pub struct Callable<'v> {
     pub params: &'v [Parameter],
     /// True if the operator's last parameter may be repeated or left out.
     pub variadic: bool,
-    /// The name of another operator that a call with a single argument denotes; `None` if such a call denotes this operator.
+    /// The name of the operator that a call with a single argument denotes, if that is another operator; `None` if such a call denotes this operator.
     pub of_one: Option<&'v str>,
     /// The operands that a text converts from integers to f64, unless it begins with `numbers f32`.
     pub integers: Integers,
@@ -97,7 +97,7 @@ pub enum Integers {
 
 impl Callable<'_> {
     /// Returns true if the caller chooses the names of arguments: the operator is variadic, and the name of its last parameter begins with `**`. The
-    /// chosen names, separated by commas, become a text for the parameter before it.
+    /// chosen names, separated by commas, become a text: the argument of the parameter before the last.
     #[must_use]
     pub fn takes_names(&self) -> bool {
         self.variadic && self.params.last().is_some_and(|last| last.name.starts_with("**"))

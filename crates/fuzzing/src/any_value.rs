@@ -78,7 +78,8 @@ pub(crate) fn sized_row_value(random: &mut Rng, qtype: &QType, config: &Config, 
     }
 }
 
-/// Returns another value of the same type and sizes as `value`, for the next row. Integers, which may be indices and sizes, only change their order.
+/// Returns another value of the same type and sizes as `value`, for the next row. An array of integers is only reordered, because the integers may be
+/// indices or sizes.
 pub(crate) fn redrawn(random: &mut Rng, value: &Value, config: &Config) -> Value {
     match value {
         Value::Array(kind, values) if values.scalar().is_integer() => {

@@ -9,8 +9,8 @@ pub struct Config {
     pub programs: Option<u64>,
     /// The seconds after which the run stops, even if there are programs left; `None` for no limit.
     pub seconds: Option<u64>,
-    /// The share, from 0 to 1, of programs that compute on arrays. Whether a program computes on arrays depends only on `seed`, the program's
-    /// number and this share. The programs that do not are the same for any share.
+    /// The share, from 0 to 1, of programs that compute on arrays. Whether a program computes on arrays depends only on `seed`, the program's number
+    /// and this share. A program that does not compute on arrays is the same for any share.
     pub arrays: f64,
     /// The share, from 0 to 1, of programs on requests among the programs on arrays. A request is a list of structs, another list, a dictionary and
     /// scalars.
@@ -33,8 +33,8 @@ pub struct Config {
     pub missing: f64,
     /// The share, from 0 to 1, of special numbers and texts: NaN, infinities, zeros of both signs, extremes, empty texts.
     pub special: f64,
-    /// The share, from 0 to 1, of operands that are existing nodes, if there is one of the type. The remaining operands are new inputs and
-    /// literals.
+    /// The share, from 0 to 1, of operands that are existing nodes, if there is an existing node of the operand's type. The remaining operands are
+    /// new inputs and literals.
     pub reuse: f64,
     /// The share, from 0 to 1, of literals among the operands that are not existing nodes.
     pub literals: f64,
@@ -46,8 +46,7 @@ pub struct Config {
     pub functions: f64,
     /// The share, from 0 to 1, of operators on structs, in addition to those drawn from the registry.
     pub structs: f64,
-    /// The share, from 0 to 1, of operators that are used, among the drawn operators that can fail. With a low share, most rows of most programs
-    /// have a value.
+    /// The probability, from 0 to 1, that a drawn operator is used if it can fail. With a low probability, most rows of most programs have a value.
     pub fallible: f64,
     /// The share, from 0 to 1, of programs that are damaged so that most become ill-typed.
     pub ill_typed: f64,
@@ -68,7 +67,7 @@ pub struct Config {
     pub tiered: f64,
     /// The share, from 0 to 1, of programs that are also run on all rows as one batch, by every backend of batches.
     pub batched: f64,
-    /// The most programs that the shrinker tries to find a smaller one.
+    /// The maximum number of programs that the shrinker tries, in order to find a smaller program that breaks the same law.
     pub shrink: u32,
 }
 

@@ -19,10 +19,13 @@ pub(crate) fn prepare(program: &Program) -> Option<TypedModel> {
     }
 }
 
-/// Returns true if a backend may evaluate a value that several branches share although no chosen branch needs it. There are five reasons: a
-/// condition depends on another conditional, so that the value's guard (the condition for computing it) may need the value itself; there are more
-/// conditions than a guard can have; several loops share a value, which each loop evaluates once; the rounds of a loop choose branches
-/// independently; or a condition needs a value that can fail and that is also needed outside of the condition.
+/// Returns true if a backend may evaluate a value that several branches share although no chosen branch needs it. There are five reasons:
+///
+/// - A condition depends on another conditional, so that the value's guard (the condition for computing it) may need the value itself.
+/// - There are more conditions than a guard can have.
+/// - Several loops share a value, which each loop evaluates once.
+/// - The rounds of a loop choose branches independently.
+/// - A condition needs a value that can fail and that is also needed outside of the condition.
 pub(crate) fn is_entangled(model: &TypedModel) -> bool {
     let graph = &model.graph;
     let is_conditional = |node| matches!(graph.kind(node), Kind::Where { .. });

@@ -1,4 +1,4 @@
-//! The generator: grows a pool of typed nodes bottom up by applying operators to existing nodes, and makes some of the deepest nodes outputs. Because
+//! The generator: grows a pool of typed nodes bottom up, by applying operators to existing nodes. Some of the deepest nodes become outputs. Because
 //! nodes are reused, expressions are deep, and share many subexpressions, also between branches.
 //!
 //! Most programs have an aim: the overload of their first operator, drawn from all overloads of all operators. The operands of this first operator

@@ -5,8 +5,8 @@
 //! - The program prints as text, and the text parses to an equal program with the same plan. The plan passes the verifier.
 //! - All backends return the same bits or the same fault (kind, operator, place, message), row by row, for every set of options tried. A row's answer
 //!   does not depend on the rows before it. A tiered backend changes tiers between rows.
-//! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may supply the inputs on demand. It is asked for each input
-//!   at most once, and only for inputs that direct evaluation of the graph reads.
+//! - Inputs and outputs may be in the caller's structs instead of the frame. A loader may supply the inputs on demand. The loader is asked for each
+//!   input at most once, and only for inputs that direct evaluation of the graph reads.
 //! - Programs on requests give the same answers for JSON and for Rust structs.
 //! - Strict optimisation changes no value. It may make an evaluation lazier: if the unoptimised program faults, the optimised program may have a
 //!   value or another fault. If the unoptimised program has a value, the optimised program has the same value. The same holds for a program that
@@ -16,9 +16,9 @@
 //!
 //! Not checked, and why:
 //!
-//! - Direct evaluation is as lazy as possible. A backend guards a value that several branches share, but the guard is exact only if it does not
-//!   need the value itself. A program in which it does (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs.
-//!   The report counts such rows.
+//! - Direct evaluation is as lazy as possible. A backend guards a value that several branches share, so that the value is computed only if a chosen
+//!   branch needs it. The guard is exact only if it does not need the value itself. A program in which a guard needs its value
+//!   (`direct::is_entangled`) may fault where direct evaluation has values, or read more inputs. The report counts such rows.
 //! - Faults of limits are compared between backends, but not with direct evaluation, which has no limits.
 //! - The kind of a fault may depend on the passes, because they change the order of steps.
 //! - The registry's typing does not check literal formats. A program that preparation rejects because of one counts as ill-typed.

@@ -185,7 +185,7 @@ impl ColumnMemory {
         Lists { bytes, texts, entries: self.entries.as_ref().map(|entries| Box::new(entries.lists())) }
     }
 
-    /// Returns the values of the column's dictionary as a column; `None` if it has no dictionary. `lists` has the column's strings.
+    /// Returns the values of the column's dictionary as a column; `None` if this column has no dictionary. `lists` has the column's strings.
     #[must_use]
     pub fn dictionary<'a>(&'a self, qtype: &QType, lists: &'a Lists<'a>) -> Option<InputColumn<'a>> {
         let (entries, lists) = self.entries.as_ref().zip(lists.entries.as_ref())?;

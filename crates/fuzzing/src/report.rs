@@ -72,7 +72,7 @@ impl Report {
         self.faults.values().sum()
     }
 
-    /// The number of programs, of those that compile, that compute on arrays.
+    /// The number of programs on arrays, among the programs that compile.
     #[must_use]
     pub fn of_arrays(&self) -> u64 {
         self.of_arrays[0]

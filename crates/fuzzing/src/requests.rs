@@ -107,8 +107,8 @@ fn has_json(qtype: &QType) -> bool {
 /// A row with different answers: its index, and each answer with a name for how it was computed, such as by JSON.
 pub(crate) type Difference = (usize, Vec<(String, String)>);
 
-/// Runs the program of `case` on its rows, and a second time on the first row, with inputs as JSON and as Rust structs, on both backends. Returns the
-/// first row whose answers differ from the reference's; `None` if all are equal.
+/// Runs the program of `case` on its rows, and a second time on the first row. The inputs are given as JSON and as Rust structs, each on both
+/// backends. Returns the first row whose answers differ from `answers`, those of the reference; `None` if all are equal.
 pub(crate) fn difference(
     case: &Requests<'_>,
     model: &Model,

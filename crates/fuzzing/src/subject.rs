@@ -1,5 +1,5 @@
 //! The subjects that are compared: implementations that run a model on rows. The backends are subjects. To test the fuzzer itself, a test wraps a
-//! backend such that it gives wrong answers.
+//! backend so that it gives wrong answers.
 
 use crate::values::fresh;
 use cembra::explain::RowPlayer;
@@ -204,8 +204,9 @@ pub(crate) enum Kind {
 }
 
 impl<'a> Subjects<'a> {
-    /// Returns the subjects to compare with the reference, for a program of the kind `of`. The subject that changes tiers is included if `tiered`,
-    /// the subjects that run batches if `batched`.
+    /// Returns the subjects to compare with the reference, for a program of the kind `of`. The subject that changes tiers is included if `tiered`.
+    /// For programs on scalars, the subjects that run batches are included if `batched`; for programs on arrays, the subjects with fused execution
+    /// are included.
     pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
         let players = match of {
             Kind::Arrays => self.fused,

@@ -293,8 +293,8 @@ fn of_representation(random: &mut Rng, scalar: Scalar, config: &Config) -> Scala
     }
 }
 
-/// Returns dictionaries for each type of keys and of values. Some values are missing. Some dictionaries have few keys and some many; in some the
-/// keys are close to each other. Programs look up keys in these dictionaries.
+/// Returns dictionaries for each type of keys and of values. Some values are missing. The dictionaries differ in the number of keys, and in whether
+/// the keys are close to each other. Programs look up keys in these dictionaries.
 pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     let keys = Scalar::ALL.into_iter().filter(|key| Dict::may_be_keys(*key));
     let types = keys.flat_map(|key| Scalar::ALL.into_iter().map(move |value| (key, value)));
@@ -315,8 +315,8 @@ pub(crate) fn dictionaries() -> impl Iterator<Item = Value> {
     })
 }
 
-/// Returns dictionaries of ranges for each type of bounds: few ranges, which are searched linearly, and many, which are bisected; with gaps, and open
-/// at either end.
+/// Returns dictionaries whose keys are ranges, for each type of bounds. Some dictionaries have few ranges, which are searched linearly, some have
+/// many, which are bisected. Some have gaps between ranges, or an unbounded first and last range.
 pub(crate) fn ranges() -> impl Iterator<Item = Value> {
     let bounds = Scalar::ALL.into_iter().filter(|scalar| Dict::may_be_bounds(*scalar) && *scalar != Scalar::WeakFloat);
     let types = bounds.flat_map(|bound| (0..4).map(move |turn| (bound, turn)));
@@ -363,8 +363,8 @@ pub(crate) fn columns_of(dict: &Dict) -> Option<[Value; 3]> {
     ])
 }
 
-/// Returns a random text that is valid for an argument of the form `form`; `None` if such an argument is not a text. With an arbitrary text, most
-/// programs would fail at the check of the argument.
+/// Returns a random text for an argument of the form `form`, such as a regular expression; `None` if the argument is not a text. With an arbitrary
+/// text, most programs would fail at the check of the argument.
 pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static str> {
     let texts = match form {
         ArgumentForm::Regex => REGEX,
@@ -384,7 +384,7 @@ pub(crate) fn text_of(random: &mut Rng, form: ArgumentForm) -> Option<&'static s
     Some(texts.any(random))
 }
 
-/// Returns true if a frame cannot hold values of type `qtype`, because it is or contains an array type.
+/// Returns true if a frame cannot hold values of type `qtype`, because `qtype` is or contains an array type.
 pub(crate) fn has_arrays(qtype: &QType) -> bool {
     !qtype.is_framed()
 }
@@ -396,7 +396,7 @@ pub(crate) fn row_size(random: &mut Rng, inputs: &[Input]) -> usize {
     if some { random.usize(..7) * random.usize(..20) } else { 0 }
 }
 
-/// Returns true if `qtype` is an optional struct, or a struct with such a field.
+/// Returns true if `qtype` is an optional struct, or a struct with an optional struct among its fields or their fields.
 pub(crate) fn has_optional_structs(qtype: &QType) -> bool {
     match qtype {
         QType::Tuple(fields) => qtype.as_optional_struct().is_some() || fields.iter().any(has_optional_structs),
@@ -414,7 +414,7 @@ pub(crate) fn without_weak(qtype: &QType) -> QType {
     }
 }
 
-/// Returns a random type that an input can have.
+/// Returns a random type for an input. Tuples nest at most `depth` levels deep.
 pub(crate) fn input_type(random: &mut Rng, depth: u32) -> QType {
     if depth > 0 && random.u32(..8) == 0 {
         let fields: Vec<QType> = (0..random.u32(..4)).map(|_| input_type(random, depth - 1)).collect();

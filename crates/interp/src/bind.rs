@@ -1,6 +1,6 @@
 //! Prepares a plan for the interpreter: the plan's flat program (steps and jumps) becomes sequences of kernel calls,
 //! with instructions such as jumps between the sequences. The first calls copy values from the caller's structs to
-//! slots of the frame, and the last calls copy outputs back to the structs.
+//! slots of the frame (the memory of an evaluation), and the last calls copy outputs back to the structs.
 
 use crate::{Instruction, Interpreted, copies};
 use cembra_plan::{Action, Base, Binding, Linear, Plan, StepId, ValueId, ValueLocation};

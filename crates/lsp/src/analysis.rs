@@ -45,7 +45,7 @@ impl Analysis {
         Analysis { sources, looked_for, model, names: read.names, problems, types, encoding, positions }
     }
 
-    /// The main text, which the analysis is for, without the files that it uses.
+    /// The main text, the one that is analysed, without the files that it uses.
     pub(crate) fn text(&self) -> &str {
         self.sources.main()
     }
@@ -90,7 +90,7 @@ impl Analysis {
         inputs.get(at).filter(|input| input.span == Some(name))
     }
 
-    /// The type of the graph's node `node`; `None` if it is unknown.
+    /// The type of the graph's node `node`; `None` if the type is unknown.
     pub(crate) fn node_type(&self, node: NodeId) -> Option<&QType> {
         let types = self.types.get_or_init(|| self.model.node_types(&Options::default()));
         types.get(node.index())?.as_ref()
@@ -106,7 +106,7 @@ impl Analysis {
         self.sources.names().nth(at)
     }
 
-    /// The name of the file that has `span`, and the range of the span in it, for the protocol.
+    /// The name of the file that contains `span`, and the protocol's range (lines and characters) for `span` in that file.
     pub(crate) fn place(&self, span: Span) -> (&str, Range) {
         let place = self.sources.place(span);
         (place.name, self.positions(place).range(place.text, place.span))
@@ -129,7 +129,7 @@ impl Analysis {
         made
     }
 
-    /// The range that `span` has in its file, for the protocol.
+    /// The protocol's range (lines and characters) for `span` in the file that contains it.
     pub(crate) fn range(&self, span: Span) -> Range {
         self.place(span).1
     }
@@ -154,8 +154,8 @@ impl Analysis {
         }
     }
 
-    /// The byte index at which a statement of the main text starts: the statement that contains `byte`, or else the last one
-    /// before it.
+    /// The byte index at which the statement of the main text that contains `byte` starts, or else the last statement before
+    /// `byte`.
     pub(crate) fn statement_start(&self, byte: usize) -> usize {
         let statements = self.names.statements();
         let before = statements.partition_point(|statement| statement.start as usize <= byte);

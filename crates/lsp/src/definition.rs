@@ -6,8 +6,8 @@ use cembra::errors::Span;
 use cembra_expr::Referent;
 use lsp_types::{DocumentHighlight, Location, Position, Range, Uri};
 
-/// The location where the name at the byte index `byte` is defined. If a `use` at `byte` names a file, the start of that file. `None` if there is
-/// neither a name nor a file.
+/// The location where the name at the byte index `byte` is defined. For the name of a file in a `use`, the location is the start of that file. `None`
+/// if there is no such name at `byte`, or if it is an operator's name.
 pub(crate) fn definition(analysis: &Analysis, byte: usize, uri: &dyn Fn(&str) -> Option<Uri>) -> Option<Location> {
     match analysis.referent_at(byte)?.1 {
         Referent::Name(name) => location(analysis, name, uri),

@@ -10,8 +10,8 @@ use lsp_types::{
 /// The source of a problem, as editors show it.
 const SOURCE: &str = "cembra";
 
-/// Converts the problems of a text and of the files that it uses to diagnostics, each with the name of its file. `uri` returns
-/// the address of a file by its name.
+/// Converts the problems of a text and of the files that it uses to diagnostics, each with the name of the file that has the
+/// problem. `uri` returns the address of a file by its name.
 pub(crate) fn diagnostics_by_file(
     analysis: &Analysis,
     name: &str,

@@ -54,7 +54,7 @@ impl Documents {
         self.open.get(name).map(|document| document.uri.clone()).or_else(|| uri_of(name))
     }
 
-    /// Adds `text` as an open text.
+    /// Adds `text` to the open texts.
     pub(crate) fn open(&mut self, uri: Uri, version: i32, text: String) {
         let name = name_of(&uri);
         self.open.insert(name.clone(), Document { uri, version, text, analysis: None });

@@ -30,7 +30,7 @@ pub(crate) fn hover(analysis: &Analysis, byte: usize) -> Option<Hover> {
     Some(Hover { contents, range: Some(analysis.range(span)) })
 }
 
-/// The operator that has the name `name` in graphs; `None` if no operator has this name.
+/// The operator with the name `name`, such as `math.add`; `None` if no operator has this name.
 pub(crate) fn operator(name: &str) -> Option<&'static OpDef> {
     let registry = Registry::standard();
     Some(registry.get(registry.find(name)?))

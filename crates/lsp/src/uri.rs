@@ -1,5 +1,5 @@
-//! Conversion between the URI that an editor has for a text and the text's name, which is a path if the text is a file. Only `file` URIs of this
-//! machine are paths (RFC 8089); other URIs are used as names unchanged.
+//! Conversion between the URI by which an editor identifies a text and the text's name, which is a path if the text is a file. Only `file` URIs of
+//! this machine are paths (RFC 8089); other URIs are used as names unchanged.
 
 use lsp_types::Uri;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};

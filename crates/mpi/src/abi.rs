@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-/// A handle of a communicator, a data type or an error handler. In one library all handles have the same size.
+/// The type of an MPI library's handles, which refer to communicators, data types and error handlers. All handles of a library have the same size.
 pub(crate) trait Handle: Copy + Send + Sync + 'static {
     /// Converts the value of an `MPI_Comm`, as the caller's program stores it, to a handle.
     fn of_value(value: usize) -> Self;
@@ -40,8 +40,8 @@ pub(crate) struct Constants<H> {
     pub(crate) errors_return: H,
     /// The address that stands for `MPI_STATUS_IGNORE`, passed where the caller wants no status.
     pub(crate) no_status: usize,
-    /// `MPI_THREAD_FUNNELED`: only the main thread calls MPI. The field `serialized` is `MPI_THREAD_SERIALIZED`: one
-    /// thread at a time does.
+    /// The constant `MPI_THREAD_FUNNELED`, which says that only the main thread calls MPI. The field `serialized` is
+    /// `MPI_THREAD_SERIALIZED`, which says that any thread may call MPI, but only one at a time.
     pub(crate) funneled: c_int,
     pub(crate) serialized: c_int,
 }

@@ -86,7 +86,7 @@ pub(crate) fn open(launch: Option<&Launch>, path: Option<&OsStr>) -> Result<Opti
 /// initialised.
 ///
 /// # Safety
-/// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of that library.
+/// `communicator` must be the handle of an intracommunicator of the MPI library (rule MPI-HANDLE in `docs/safety.md`).
 pub(crate) unsafe fn of_communicator(communicator: usize, path: Option<&OsStr>) -> Result<Arc<dyn Link>, Error> {
     let found = match path {
         Some(path) => Interface::open(path)?,

@@ -31,13 +31,14 @@ use std::sync::Arc;
 /// Returns a link to the other ranks of the program that started this process; `None` if there is neither an MPI launcher
 /// nor `CEMBRA_MPI`.
 ///
-/// The library is the one at the path `CEMBRA_MPI`; else one that this process has loaded and initialised; else one that
-/// fits the launcher (Open MPI or MPICH). If it is not initialised yet, this function initialises it, and it is finalised
-/// when the link and all its requests are dropped.
+/// The library is the one at the path `CEMBRA_MPI`; else one that this process has loaded and initialised; else one that fits
+/// the launcher (Open MPI or MPICH). If the library is not initialised yet, this function initialises it. In this case the
+/// library is finalised when the link and all its requests are dropped.
 ///
 /// # Errors
-/// If there is no such library, if it cannot be loaded or initialised, or if its ranks differ from the launcher's, because
-/// it belongs to another MPI. Some libraries end the process themselves if another MPI's launcher started it.
+/// If there is no such library, if it cannot be loaded or initialised, or if the library's ranks differ from the launcher's,
+/// because the library belongs to another MPI than the launcher. Some libraries end the process themselves if another MPI's
+/// launcher started it.
 pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     let launch = Launch::of(|name| std::env::var(name).ok())?;
     let path = std::env::var_os("CEMBRA_MPI").filter(|path| !path.is_empty());
@@ -52,17 +53,17 @@ pub fn from_environment() -> Result<Option<Arc<dyn Link>>, Error> {
     }
 }
 
-/// Returns a link to the ranks of a communicator of the caller's program. It uses a duplicate of the communicator, so
-/// messages do not mix. `communicator` is the value of its `MPI_Comm` handle: an integer with MPICH, an address with
-/// others. The library is the one at the path `CEMBRA_MPI`, else the one that this process has loaded and initialised. All
-/// ranks of the communicator must call this.
+/// Returns a link to the ranks of a communicator of the caller's program. It uses a duplicate of the communicator, so messages
+/// do not mix. The argument is the value of the communicator's `MPI_Comm` handle: an integer with MPICH, an address with other
+/// libraries. The library is the one at the path `CEMBRA_MPI`, else the one that this process has loaded and initialised. All
+/// ranks of the communicator must call this function.
 ///
 /// # Errors
-/// If there is no such library, or it is not initialised for calls on this thread.
+/// If there is no such library, or if the library is not initialised for calls on this thread.
 ///
 /// # Safety
-/// MPI-HANDLE: `communicator` must be the handle of an intracommunicator of that library, and be valid until this function
-/// returns.
+/// `communicator` must be the handle of an intracommunicator of the library described above, and must be valid until this
+/// function returns (rule MPI-HANDLE in `docs/safety.md`).
 #[cfg(unix)]
 pub unsafe fn from_communicator(communicator: usize) -> Result<Arc<dyn Link>, Error> {
     let path = std::env::var_os("CEMBRA_MPI").filter(|path| !path.is_empty());

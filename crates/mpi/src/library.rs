@@ -220,12 +220,12 @@ impl<H: Handle> Library<H> {
         Ok(())
     }
 
-    /// Duplicates the communicator `of`, and makes the duplicate report errors to its caller. Returns the duplicate, this
-    /// process's rank in it, and its number of ranks.
+    /// Duplicates the communicator `of`, and makes MPI calls with the duplicate return errors to their caller. Returns the
+    /// duplicate, this process's rank in the duplicate, and the number of ranks.
     ///
     /// # Safety
-    /// MPI-HANDLE: `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to
-    /// call it.
+    /// `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to call MPI (rule
+    /// MPI-HANDLE in `docs/safety.md`).
     pub(crate) unsafe fn duplicate(&self, of: H) -> Result<(H, usize, usize), Error> {
         let functions = &self.functions;
         let mut own = of;
@@ -244,12 +244,13 @@ impl<H: Handle> Library<H> {
         Ok((own, rank, size))
     }
 
-    /// Starts a send of bytes if `is_sent`, else a receive, without waiting for its end.
+    /// Starts to send bytes if `is_sent`, else to receive bytes, without waiting for the end of the transfer.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the bytes and the request must stay in place until a test reports that the request is over. Until then,
-    /// bytes to send must stay unchanged, and nothing else may use bytes to receive. MPI-HANDLE: the communicator must be
-    /// one of this library, and this thread must be allowed to call it.
+    /// The bytes and the request must stay at their addresses until a test reports that the request has completed. Until then,
+    /// bytes to send must stay unchanged, and nothing else may use the memory for bytes to receive (rule MPI-MESSAGE in
+    /// `docs/safety.md`). The communicator must be one of this library, and this thread must be allowed to call the library
+    /// (rule MPI-HANDLE).
     pub(crate) unsafe fn begin(
         &self,
         is_sent: bool,
@@ -273,8 +274,8 @@ impl<H: Handle> Library<H> {
     /// Returns true if the send or receive of `request` has completed.
     ///
     /// # Safety
-    /// MPI-MESSAGE: the request must have been begun, and no test may have reported that it is over. MPI-HANDLE: this
-    /// thread must be allowed to call the library.
+    /// The request must have been started by `begin`, and no earlier test may have reported that it has completed (rule
+    /// MPI-MESSAGE in `docs/safety.md`). This thread must be allowed to call the library (rule MPI-HANDLE).
     pub(crate) unsafe fn test(&self, request: *mut RequestStorage) -> Result<bool, Error> {
         let no_status = std::ptr::without_provenance_mut(self.constants.no_status);
         // SAFETY: MPI-MESSAGE, MPI-HANDLE: the caller promises it.
@@ -285,17 +286,17 @@ impl<H: Handle> Library<H> {
     /// Ends all processes of the program, with the exit code `code`.
     ///
     /// # Safety
-    /// MPI-HANDLE: the communicator must be one of this library.
+    /// The communicator must be one of this library (rule MPI-HANDLE in `docs/safety.md`).
     pub(crate) unsafe fn abort(&self, communicator: H, code: c_int) {
         // SAFETY: MPI-HANDLE: the caller promises it.
         unsafe { (self.functions.abort)(communicator, code) };
     }
 
-    /// Frees `communicator`, and finalises MPI if `is_ours`.
+    /// Frees `communicator`, and finalises MPI if `is_ours` is set.
     ///
     /// # Safety
-    /// MPI-HANDLE: the communicator must be a duplicate that nothing uses any more, and this thread must be allowed to call
-    /// the library.
+    /// The communicator must be a duplicate that nothing uses any more, and this thread must be allowed to call the library
+    /// (rule MPI-HANDLE in `docs/safety.md`).
     pub(crate) unsafe fn close(&self, mut communicator: H, is_ours: bool) {
         // SAFETY: MPI-HANDLE: the caller promises it. Error codes are ignored, because nothing could be done about them
         // here.

@@ -32,12 +32,12 @@ struct Inner<H: Handle> {
 }
 
 impl<H: Handle> MpiLink<H> {
-    /// Makes a link to the ranks of the communicator `of`, through a duplicate of it. If `is_ours`, MPI is finalised when the
-    /// link is dropped.
+    /// Makes a link to the ranks of the communicator `of`, through a duplicate of the communicator. If `is_ours` is set, MPI
+    /// is finalised when the link is dropped.
     ///
     /// # Safety
-    /// MPI-HANDLE: `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to call
-    /// it.
+    /// `of` must be the handle of an intracommunicator. MPI must be running, and this thread must be allowed to call MPI (rule MPI-HANDLE in
+    /// `docs/safety.md`).
     pub(crate) unsafe fn new(library: Library<H>, of: H, is_ours: bool) -> Result<MpiLink<H>, Error> {
         // SAFETY: MPI-HANDLE: the caller promises it.
         let (communicator, rank, size) = unsafe { library.duplicate(of)? };

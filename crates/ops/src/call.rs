@@ -25,7 +25,7 @@ pub fn call(def: &OpDef, resolved: &ResolvedCall, args: &[Value]) -> Option<Resu
 /// strings.
 ///
 /// # Errors
-/// The fault that the operator raised: `ArenaLimit` or `WorkLimit` if it needs more.
+/// The fault that the operator raised: `ArenaLimit` if it needs more memory, `WorkLimit` if it needs more work on strings.
 pub fn call_within(def: &OpDef, resolved: &ResolvedCall, args: &[Value], room: usize) -> Option<Result<Value, Fault>> {
     if args.len() != resolved.signature.operands.len()
         || args.iter().zip(&resolved.signature.operands).any(|(value, qtype)| !value.is_of(qtype))

@@ -1,6 +1,6 @@
-//! Treats tuples and optionals alike, as values with fields, for operators such as `core.get_nth`: the fields of a
-//! tuple, or the presence (as a boolean) and the value of an optional. The value field of a missing optional is the
-//! zero of its type in every backend. Its bytes in a frame are arbitrary, and are never read.
+//! Treats tuples and optionals alike, as values with fields, for operators such as `core.get_nth`: the fields of a tuple, or the presence (as a
+//! boolean) and the value of an optional. If an optional is missing, these operators return the zero of its type for the value field, in every
+//! backend. The bytes that a frame stores in place of the missing value are arbitrary, and are never read.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::id;

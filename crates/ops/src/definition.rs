@@ -33,7 +33,7 @@ impl OperandType {
     }
 }
 
-/// The way in which an operator treats missing arguments: its result is missing too, or its overloads decide.
+/// The way in which an operator treats missing arguments: the result is missing too, or the operator's overloads handle missing arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PresenceRule {
     /// If an argument is missing, the result is missing, and the operator's body is not called. The argument types of overloads are not optional.
@@ -83,8 +83,8 @@ pub enum MemoryAccess {
 #[derive(Clone, Copy, Debug)]
 pub struct KernelData(pub(crate) *const ());
 
-/// The compiled form of a literal in the model, such as a regular expression; the operator uses it in each call. It is
-/// freed with its last clone.
+/// The compiled form of a literal in the model, such as a regular expression; the operator uses this form in each call.
+/// The memory is freed with the last clone.
 #[derive(Clone, Debug)]
 pub struct CompiledLiteral(Arc<dyn Any + Send + Sync>);
 
@@ -93,20 +93,20 @@ impl CompiledLiteral {
         CompiledLiteral(Arc::new(function))
     }
 
-    /// Wraps a compiled literal that has other owners too.
+    /// Wraps a compiled literal that is shared with other owners.
     pub(crate) fn shared(function: Arc<impl Send + Sync + 'static>) -> Self {
         CompiledLiteral(function)
     }
 
-    /// The pointer to the compiled literal, as kernels receive it. It is valid while this value or a clone lives.
+    /// The pointer to the compiled literal, as kernels receive it. The pointer is valid while this value or a clone of it lives.
     #[must_use]
     pub fn data(&self) -> KernelData {
         KernelData(Arc::as_ptr(&self.0).cast())
     }
 }
 
-/// A function that compiles a literal of a model, such as a regular expression, once, for an operator that uses the
-/// compiled form in each call. If compiling fails, the error describes the problem with the literal.
+/// A function that compiles a literal of a model, such as a regular expression. The function runs once, and the
+/// operator uses the compiled form in each call. If compiling fails, the error describes the problem with the literal.
 #[derive(Clone, Copy)]
 pub struct Compile {
     pub(crate) from: CompiledFrom,
@@ -152,7 +152,7 @@ impl std::fmt::Debug for Compile {
 }
 
 impl KernelData {
-    /// The data of an overload that needs none: a null pointer.
+    /// The data of an overload whose kernels need no data: a null pointer.
     pub const NONE: KernelData = KernelData(std::ptr::null());
 
     /// The pointer to the data, as kernels receive it.
@@ -203,8 +203,8 @@ impl Overload {
         }
     }
 
-    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`: the type must have the
-    /// same representation in memory as the argument type.
+    /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`: `found` must have the
+    /// same representation in memory as the overload's argument type, which is optional if `lifted` is set.
     #[must_use]
     pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
@@ -431,7 +431,7 @@ pub enum Law {
 pub struct Example {
     /// The expression of the example.
     pub text: &'static str,
-    /// The value of the example's expression, printed as listings print literals.
+    /// The value of the example's expression as text, printed by the `Display` of `Value`, such as `f64?{NA}`.
     pub value: &'static str,
 }
 
@@ -444,8 +444,8 @@ pub struct OpDef {
     /// The canonical name of the operator, such as `math.add`.
     pub name: &'static str,
     /// The short names of the operator in the text language. A name is never removed or given to another operator, with
-    /// one exception: an operator later in the list may share a name with an earlier one, and is then meant by calls
-    /// with one operand.
+    /// one exception: two operators may share a name, and then the one that is later in the list of operators is meant
+    /// by calls with one operand.
     pub aliases: &'static [&'static str],
     /// The description of the operator in one or two sentences.
     pub summary: &'static str,
@@ -461,9 +461,10 @@ pub struct OpDef {
     pub typing: Typing,
     /// The way in which the operator is evaluated, such as by overloads or by an expansion.
     pub meaning: Meaning,
-    /// The check of literal arguments that are in a language of their own, such as formats and regular expressions; `None` if
-    /// the operator has no such arguments. Preparation calls it once for each call in the text whose types are known, and a
-    /// problem is an error of the model. If such an argument is not a literal, the operator checks it for each row.
+    /// The check of literal arguments that have a syntax of their own, such as formats and regular expressions; `None` if the
+    /// operator has no such arguments. The check runs before evaluation, once for each call of the operator in the text whose
+    /// types are known, and a problem is an error of the model. If such an argument is not a literal, the operator checks it
+    /// for each row.
     pub literals: Option<LiteralRule>,
     /// The laws that the operator obeys, which property tests check.
     pub laws: &'static [Law],
@@ -471,18 +472,18 @@ pub struct OpDef {
     pub examples: &'static [Example],
     /// The way in which the operator treats arrays among its operands, such as being applied to each element.
     pub over_arrays: OverArrays,
-    /// The way in which the kernel on whole arrays can process strips (blocks of consecutive elements) instead: as an
-    /// aggregation or a scan. `None` if it cannot.
+    /// The way in which the operator can process arrays in strips (blocks of consecutive elements), instead of by its
+    /// kernel on whole arrays: as an aggregation or a scan. `None` if it cannot.
     pub in_strips: Option<StripMethod>,
     /// The condition under which the result of the kernel on whole arrays is full (has no missing elements).
     pub full: FullRule,
     /// The derivative of the operator; `None` if it is not known.
     pub derivative: Option<Derivative>,
-    /// The operator that replaces this one if an operand is a duration, a timestamp, or an array of them; `None` if there is
-    /// none.
+    /// The operator that replaces this one if an operand is a duration, a timestamp, or an array of these; `None` if no
+    /// operator does.
     pub of_durations: Option<OpId>,
-    /// The operator that replaces this one if one operand is a date and the other an `i64`, or arrays of them; `None` if there
-    /// is none.
+    /// The operator that replaces this one if one operand is a date or an array of dates, and another is an `i64` or an array
+    /// of `i64`; `None` if no operator does.
     pub of_long_days: Option<OpId>,
     /// The operator that replaces this one if an operand is a struct, an optional struct or a list of structs; `None` if there is none. An operator
     /// that takes tuples itself is replaced only for optional structs and lists of structs.
@@ -557,8 +558,8 @@ impl OpDef {
                 && types.into_iter().any(|qtype| is_special(qtype) || is_of_masks(qtype))
     }
 
-    /// The operator that replaces this one for operands of these types, by the fields `of_durations` and others; `None`
-    /// if no operator replaces it.
+    /// The operator that replaces this one for operands of these types: the operator in the field `of_structs`,
+    /// `of_masks`, `of_durations` or `of_long_days` that applies first; `None` if none applies.
     pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
         // A tuple's own operators read its fields.
@@ -571,8 +572,8 @@ impl OpDef {
         of_structs.or_else(of_masks).or_else(of_durations).or_else(of_long_days)
     }
 
-    /// The operands that are cast to f64 in a file that declares `numbers f64`: given by the operator's promotion rule, else
-    /// by its record.
+    /// The operands that are cast to f64 in a file that declares `numbers f64`. They follow from the operator's promotion
+    /// rule, or else from the field `integers`.
     #[must_use]
     pub fn integers(&self) -> Integers {
         match self.typing {
@@ -631,7 +632,7 @@ pub(crate) const OVERLOADED: OpDef = OpDef { typing: Typing::Overloads, ..UNARY 
 /// Default fields for the records of strict operators on two numbers that cannot fail.
 pub(crate) const BINARY: OpDef = OpDef { params: &[param("x"), param("y")], ..UNARY };
 
-/// Makes a parameter without a default, which each call must give.
+/// Makes a parameter without a default, for which each call must give an argument.
 pub(crate) const fn param(name: &'static str) -> Parameter {
     Parameter::new(name, None)
 }

@@ -1,7 +1,7 @@
 //! Derivatives of operators on elements, for differentiation in reverse mode. A derivative computes the cotangent of
 //! each operand (the derivative of the differentiated value by this operand) as an expression of the operands, the
-//! result and the result's cotangent. The record of an operator refers to its derivative; derivatives that several
-//! operators share are here.
+//! result and the result's cotangent. The record of an operator refers to its derivative. This file has the derivatives
+//! that several operators share.
 
 use crate::definition::{Expansion, NodeHandle, NodeResult};
 use crate::typing::TypeFault;
@@ -89,8 +89,8 @@ impl DerivativeCall<'_> {
         self.apply(id::NEG, &[x])
     }
 
-    /// Adds a node to the graph for `factor`, but 0 where `limit` is 0. The node replaces `factor` in a product with
-    /// `limit`: where `limit` is 0, the product must be 0 even if `factor` is infinite.
+    /// Adds a node to the graph that is 0 where `limit` is 0, and `factor` elsewhere. The node replaces `factor` in a
+    /// product with `limit`: where `limit` is 0, the product must be 0 even if `factor` is infinite.
     pub(crate) fn or_zero(&mut self, limit: NodeHandle, factor: NodeHandle) -> NodeResult {
         let zero = self.number(0.0);
         let vanishes = self.apply(id::BOOL_EQUAL, &[limit, zero])?;
@@ -104,7 +104,7 @@ impl DerivativeCall<'_> {
         self.apply(id::ADD, &[x, zero])
     }
 
-    /// Returns the cotangent of an operand that the result depends on only where `condition` is true. Its value is the result's cotangent.
+    /// Returns the result's cotangent as the cotangent of an operand that the result depends on only where `condition` is true.
     pub(crate) fn only_where(&self, condition: NodeHandle) -> Cotangent {
         Cotangent { value: self.cotangent, exists: Some(condition) }
     }
@@ -144,15 +144,16 @@ pub(crate) const REMAINDER: Derivative = |d| {
 /// The derivative of an operator that is piecewise constant, so that no operand changes the result smoothly.
 pub(crate) const FLAT: Derivative = |d| Ok(d.operands.iter().map(|_| None).collect());
 
-/// The derivative of a selection between two operands by a boolean, the first operand: the selected operand gets the cotangent.
+/// The derivative of a selection. The first operand is a boolean that selects one of the next two operands, and the selected operand gets the
+/// result's cotangent.
 pub(crate) fn chosen(d: &mut DerivativeCall<'_>) -> Result<Cotangents, TypeFault> {
     let condition = d.operands[0];
     let opposite = d.apply(id::LOGICAL_NOT, &[condition])?;
     Ok([None, Some(d.only_where(condition)), Some(d.only_where(opposite))].into_iter().collect())
 }
 
-/// The derivative of a maximum or minimum: the selected operand gets the cotangent. If both operands are equal, each gets half of it. `is_chosen` is
-/// the comparison of the selected operand with the other operand, and must hold for equal operands.
+/// The derivative of a maximum or minimum: the selected operand gets the result's cotangent. If both operands are equal, each gets half of the
+/// cotangent. `is_chosen` is the comparison that holds between the selected operand and the other one: `>=` for a maximum, `<=` for a minimum.
 pub(crate) fn extreme(d: &mut DerivativeCall<'_>, is_chosen: OpId) -> Result<Cotangents, TypeFault> {
     let [x, y] = [d.operands[0], d.operands[1]];
     let half = d.number(0.5);

@@ -1,9 +1,9 @@
-//! Functions with arguments in registers: machine code calls the function of an overload in this way if the overload's types are all numbers,
-//! booleans or units. Such a call costs no more than any C call. Other overloads are called by their kernel, with arguments in the frame.
+//! Functions with arguments in registers. Machine code calls such a function of an overload if the overload's types are all numbers, booleans or
+//! units. The call costs no more than any C call. Other overloads are called by their kernel, with arguments in the frame.
 //!
-//! A direct function is `extern "C" fn(context, data, present, arguments..) ->
-//! RegisterResult`. Bit `i` of `present` is set if argument `i` is present. Each argument is passed as its type's `Machine`,
-//! with an arbitrary value in place of a missing one.
+//! A direct function is `extern "C" fn(context, data, present, arguments..) -> RegisterResult`. Bit `i` of `present` is set if argument `i` is
+//! present. Each argument is passed in one register, as the type [`Machine`](Register::Machine) of its own type. A missing argument has an arbitrary
+//! value.
 
 use cembra_runtime::{Bytes, Date, Duration, RegisterResult, Text, Timestamp};
 
@@ -19,7 +19,7 @@ pub type RegisterFn = unsafe extern "C" fn();
 #[derive(Clone, Copy)]
 pub(crate) struct WeakF64(pub(crate) f64);
 
-/// A type of arguments and results, with its form in registers.
+/// A type that arguments and results of overloads may have, with the conversions between a value and a register.
 pub trait Register: Sized {
     /// The type of one register that holds a value.
     type Machine: Copy;
@@ -86,12 +86,11 @@ registers! {
     Bytes<'static> as u64, false, |_| Bytes::new(b""), |_| 0;
 }
 
-/// Returns `function` if it can be called with arguments in registers. `None` if one of its types does not fit a register (`fits`), or if its result
-/// cannot be returned in two registers.
+/// Returns `function` if machine code can call it with arguments in registers. `None` if one of its types does not fit a register (false in `fits`),
+/// or if the platform does not return a result in two registers.
 ///
 /// # Safety
-/// The function must have the signature that the module's documentation gives for exactly these types (rule DIRECT-CALL in
-/// `docs/safety.md`).
+/// The function must have the signature that the module's documentation gives for exactly these types (rule DIRECT-CALL in `docs/safety.md`).
 pub(crate) const unsafe fn direct(fits: &[bool], function: RegisterFn) -> Option<RegisterFn> {
     let mut at = 0;
     while at < fits.len() {

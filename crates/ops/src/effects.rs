@@ -19,8 +19,8 @@ pub struct Effects {
     /// True if the overload runs a function of which only the result is known, because it has no lowering rule. The function
     /// may take any time, exhaust the memory or the work for strings, or have effects that a user of the library can see.
     pub is_opaque: bool,
-    /// True if evaluating the overload is a call, which costs at least as much as a dozen instructions. The overload calls an opaque function (one
-    /// without a lowering rule) or a function of the runtime, or its lowering rule is so long that it costs no less.
+    /// True if evaluating the overload costs as much as a call, which is at least a dozen instructions. The overload calls an opaque function (one
+    /// without a lowering rule) or a function of the runtime, or its lowering rule is long.
     pub is_call: bool,
     /// The cost of the overload in the units of `Tape::cost`; `None` if the cost is not known, or if the overload may stop the evaluation.
     pub cost: Option<u32>,
@@ -50,8 +50,8 @@ impl Effects {
         self.may_fail || self.is_opaque
     }
 
-    /// Returns true if it is worth a branch to skip a needless evaluation of the overload, because the overload may stop the evaluation or costs as
-    /// much as a call.
+    /// Returns true if skipping a needless evaluation of the overload is worth a branch: the overload may stop the evaluation, or costs as much as a
+    /// call.
     #[must_use]
     pub const fn is_worth_skipping(self) -> bool {
         self.may_stop() || self.is_call

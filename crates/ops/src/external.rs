@@ -1,5 +1,5 @@
-//! Operators that a text declares as functions of the host program, for a host that has not registered them. The text
-//! can then be checked, but an expression that needs such an operator cannot run.
+//! Operators that a text declares as functions of the host program, and that the host has not registered. The text can
+//! be checked, but an expression that needs such an operator cannot run.
 
 use crate::definition::{Meaning, OWN, OpDef, Typing, ex, param};
 use crate::typing::{Argument, Signature, TypeFault, refuse};

@@ -1,6 +1,6 @@
-//! Operators on functions: calls, mapping the fields of a tuple, and the loop. Each expands to other operators during
-//! type inference, so that backends never see functions. Only the loop expands to a structure of its own, which
-//! backends support.
+//! Operators on functions: calls, mapping the fields of a tuple, and the loop. During type inference, each of these
+//! operators is replaced by other operators, so that backends never see functions. Only the loop becomes nodes of a
+//! special kind, which backends support.
 
 use crate::definition::{
     ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OWN, OpDef, Typing, ex, param,

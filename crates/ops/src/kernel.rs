@@ -229,7 +229,7 @@ impl Repr for MaskValue {
 }
 
 /// The computation (body) of an operator for one list of types, built in or defined by the user. The kernel, the kernel
-/// for optionals and the function on registers are derived from it in this file.
+/// for optionals and the function with arguments in registers are derived from the body in this file.
 pub trait Body: Sized {
     /// The data that the body uses besides its arguments: nothing, or the function of a user's operator.
     type Data: 'static;
@@ -281,13 +281,13 @@ pub trait Operands: Sized {
     fn work(&self) -> usize;
 }
 
-/// The function on registers that is derived from a body (the Rust function of an operator).
+/// Provides the function with arguments in registers that is derived from a body (the Rust function of an operator).
 pub trait RegisterForm {
     /// The function; `None` if a value of one of the types does not fit into a register.
     const FUNCTION: Option<RegisterFn>;
 }
 
-/// The function on registers for the body `B` (the Rust function of an operator) with the arguments `Args`.
+/// The [`RegisterForm`] of the body `B` (the Rust function of an operator) for the argument types `Args`.
 pub struct OnRegisters<B, Args>(PhantomData<(B, Args)>);
 
 macro_rules! operands {

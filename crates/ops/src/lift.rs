@@ -9,8 +9,8 @@ use cembra_tape::{Cell, Datum, Presence, Tape};
 use smallvec::SmallVec;
 
 /// Records `overload` on the tape for the arguments `args`, and returns its result. `presence` is the operator's rule
-/// for missing arguments. If the overload has no lowering rule, a missing value is recorded; backends call the kernel
-/// instead.
+/// for missing arguments. An overload without a lowering rule cannot be recorded: its result is a missing value on the
+/// tape, and backends call its kernel instead.
 pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args: &[Cell]) -> Cell {
     if matches!(overload.lower, Lower::Kernel | Lower::Memory(_)) {
         return Cell::missing(overload.ret.scalar, tape);
@@ -48,7 +48,7 @@ pub fn record(tape: &mut Tape, presence: PresenceRule, overload: &Overload, args
 }
 
 impl Overload {
-    /// Records the lowering rule on a new tape; `None` if the overload has no rule.
+    /// Records the overload's lowering rule on a new tape; `None` if the overload has no rule.
     pub(crate) fn tape(&self) -> Option<Tape> {
         if matches!(self.lower, Lower::Kernel | Lower::Memory(_)) {
             return None;

@@ -1,6 +1,6 @@
 //! Operators on booleans in three-valued logic: and, or, not (by Kleene's rules, in which `false and missing` is
-//! false), and `logical_if`, which has a value for each case of the condition. Also the words `and`, `or`, `not` of the
-//! text language, which combine presences for masks, and use three-valued logic for booleans.
+//! false), and `logical_if`, which has one operand each for a true, a false and a missing condition. Also the words
+//! `and`, `or`, `not` of the text language. For masks they combine presences; for booleans they use three-valued logic.
 
 use crate::definition::{
     BINARY, CUSTOM, Expansion, Law, Meaning, NodeHandle, NodeResult, OpDef, OverArrays, PresenceRule, Typing, UNARY,

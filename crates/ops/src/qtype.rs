@@ -1,7 +1,7 @@
 //! Operators on types, such as the element type of an array, the common type of two types, and tests of types. Types
-//! are values only during type inference. So these operators are evaluated then: each becomes a literal, which
-//! `core.cast` and other operators read, and backends never see them. The type `NOTHING` as a result means that there
-//! is no such type.
+//! are values only during type inference. So type inference replaces each of these operators by a literal, which
+//! `core.cast` and other operators read. Backends never see the operators. If there is no such type, the result is the
+//! type `NOTHING`.
 
 use crate::compound::{field_count, field_name, field_type};
 use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, OpDef, ex, param};
@@ -14,7 +14,7 @@ use cembra_expr::ArgumentForm;
 use cembra_runtime::{ArrayKind, QType, Scalar, ShapeType};
 use cembra_value::{ScalarValue, Value};
 
-/// Returns the type in the operand `at`, a literal.
+/// Returns the value of the operand with the index `at`, which must be a literal type.
 pub(crate) fn type_at(
     g: &dyn Instantiation,
     operator: &str,

@@ -59,8 +59,8 @@ impl Registry {
         }
     }
 
-    /// Adds an operator to the registry. Its record lives as long as the process. If the user has already added an
-    /// operator with this name, it is replaced.
+    /// Adds an operator to the registry, or replaces the user's operator of this name. The record of the operator lives
+    /// as long as the process.
     pub(crate) fn add(&mut self, def: OpDef) -> Result<OpId, Error> {
         if let Some(id) = self.find(def.name) {
             self.defs[id.index()] = Box::leak(Box::new(def));
@@ -95,8 +95,8 @@ impl Registry {
         self.defs[id.index()]
     }
 
-    /// The operator that a call of `id` means for operands of the types `types`: one that replaces `id` for these
-    /// types, for example for durations, or `id` itself.
+    /// Returns the operator that a call of `id` uses for operands of the types `types`: an operator that replaces `id`
+    /// for these types, for example for durations, or `id` itself.
     #[must_use]
     pub fn meant(&self, id: OpId, types: &[&QType]) -> OpId {
         let op = match self.get(id).meaning {
@@ -132,7 +132,7 @@ impl Registry {
         self.effects[id.index()].get_or_init(all)[usize::from(overload)]
     }
 
-    /// The kind of structure that an operator builds or takes apart, such as a tuple; `None` if the operator computes.
+    /// The kind of structure that an operator builds or takes apart, such as a tuple; `None` for any other operator.
     #[must_use]
     #[inline]
     pub fn structure(&self, id: OpId) -> Option<Structure> {
@@ -151,7 +151,7 @@ impl Registry {
         all.filter(|(_, def)| !def.is_of_plans)
     }
 
-    /// The operator that casts to a scalar type; `None` for a type without such an operator, such as units and texts.
+    /// The operator that casts to the type `scalar`; `None` if there is no such operator, as for units and texts.
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
         cast_operator(scalar)

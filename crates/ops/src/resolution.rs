@@ -1,6 +1,6 @@
 //! Caches the types and overloads that were found for calls of operators on scalars, because models mostly use a few
-//! operators on a few types. The cache belongs to a registry. It has a fixed size, and no thread waits for it; a call
-//! for which it has no room is resolved each time.
+//! operators on a few types. Each registry has its own cache. The cache has a fixed size, and no thread waits for it. A
+//! call for which the cache has no room is resolved each time.
 
 use crate::OpId;
 use crate::typing::{Argument, ResolvedCall};

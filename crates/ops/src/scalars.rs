@@ -1,5 +1,5 @@
 //! The list of the Rust types for which overloads on scalars are written. A derived type, such as `DATE`, is not in the
-//! list: typing finds the overload of the type that it is based on.
+//! list: typing uses the overload for the base type, `INT32`.
 
 /// Calls a macro with the given tokens followed by the types.
 macro_rules! for_scalars {

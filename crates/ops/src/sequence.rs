@@ -1,7 +1,7 @@
-//! Operators on sequences. A sequence is never stored in memory: during type inference it is a recipe for computing its
-//! size, and the element at an index. Mapping a sequence makes another recipe; reducing a sequence makes a loop that
-//! computes each element where it is needed. So a chain such as `seq.reduce(math.add, seq.map(f, seq.range(n)), 0)`
-//! always becomes one loop.
+//! Operators on sequences. A sequence is never stored in memory: during type inference it is a recipe, from which its
+//! size and the element at any index can be computed. Mapping a sequence makes another recipe; reducing a sequence
+//! makes a loop that computes each element where it is needed. So a chain such as
+//! `seq.reduce(math.add, seq.map(f, seq.range(n)), 0)` always becomes one loop.
 //!
 //! A sequence that is used twice is computed twice. A sequence cannot be an input, an output or a field of a tuple.
 

@@ -1,5 +1,5 @@
-//! Operators that depend only on the types of their operands and not on the values: making tuples, constants of another
-//! operand's type, the identity.
+//! Operators that depend only on the types of their operands, not on the values: making tuples, the identity, and
+//! constants of the type that another operand has.
 
 pub mod structs;
 

@@ -1,4 +1,5 @@
-//! Operators that split and combine tuples. Each expands to reading fields and making tuples; the results have no names.
+//! Operators that split and combine tuples. An expansion replaces each operator by reads of fields and new tuples. The fields of a result have no
+//! names.
 
 use crate::compound::{field, field_count, field_type, literal_integer};
 use crate::definition::{Expansion, Meaning, NodeHandle, OWN, OpDef, Typing, ex, param};

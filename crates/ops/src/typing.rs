@@ -90,7 +90,7 @@ pub enum Promotion {
     Boolean,
 }
 
-/// The type that values of both types can be implicitly cast to; `None` if there is none.
+/// The type that values of both types can be implicitly cast to; `None` if there is no such type.
 #[must_use]
 pub fn common_type(a: &QType, b: &QType) -> Option<QType> {
     match (a, b) {
@@ -382,9 +382,9 @@ impl OpDef {
         Ok(ResolvedCall { signature, overload: Some(index), lifted })
     }
 
-    /// Returns true if weak floats are compared as FLOAT32. This happens if some operands are optionals or arrays and
-    /// others are not, because Arolla selects the first kernel with compatible types, which for weak floats is then the
-    /// kernel for FLOAT32.
+    /// Returns true if the operator compares operands of the type `common` as FLOAT32 when some operands are optionals
+    /// or arrays and others are not. `common` is then WEAK_FLOAT: Arolla selects the first kernel with compatible
+    /// types, which in this case is the kernel for FLOAT32.
     #[must_use]
     pub fn narrows_unlike(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat

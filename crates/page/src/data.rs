@@ -15,7 +15,7 @@ pub(crate) struct HoverView {
     pub(crate) text: String,
 }
 
-/// The server of a page.
+/// A page's server, with its access token.
 #[derive(Serialize, Debug)]
 pub(crate) struct ServerView<'t> {
     pub(crate) token: &'t str,

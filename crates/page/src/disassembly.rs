@@ -11,13 +11,13 @@ use std::ops::Range;
 /// The labels of code and constants, by offset.
 type Labels = BTreeMap<u64, String>;
 
-/// A note about the machine code in a range of bytes: the operator that it computes.
+/// A note about a range of machine code: the operator that the code computes.
 pub(crate) struct Note {
-    /// The range of the code.
+    /// The byte range of the code.
     pub(crate) bytes: Range<usize>,
     /// The text that is printed above the code.
     pub(crate) text: String,
-    /// The origin of the code, which its lines in the listing have.
+    /// The origin of the code's lines in the listing: the index of an expression node.
     pub(crate) origin: u32,
 }
 

@@ -9,10 +9,10 @@ const SCRIPT: &str = include_str!("../assets/page.js");
 /// The policy of the page, with the hashes of its style and its script. The front end's build writes it.
 const POLICY: &str = include_str!("../assets/policy.txt");
 
-/// A page, with the policy that its response must have.
+/// A page, with the content security policy for the HTTP response that sends it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Document {
-    /// The page as HTML, with all that it needs.
+    /// The page as HTML, with its style, its script and its data.
     pub html: String,
     /// The value of the header `Content-Security-Policy`. It allows the page's own script and style, by their hashes, and requests to the server that the
     /// page comes from.

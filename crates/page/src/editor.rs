@@ -22,15 +22,15 @@ const METHODS: [&str; 5] = [
 /// The address of the page's text, if it is in no folder. A text without a file cannot use files.
 const ADDRESS: &str = "untitled:page.cem";
 
-/// Answers the request `method` about `text`; `None` if the page may not ask it, or if the language server does not answer. The text is read within
-/// `limits`, and may use the files of `folder`.
+/// Answers the request `method`, such as a completion, about `text`. `None` if the page may not use this method, or if the language server does not
+/// answer. The text is read within `limits`, and may use the files of `folder`.
 pub(crate) fn answer(text: &str, folder: Option<&Path>, limits: &Limits, method: &str, params: Value) -> Option<Value> {
     METHODS.contains(&method).then_some(())?;
     let mut answers = ask(text, folder, limits, vec![(method.to_owned(), params)]);
     answers.pop()
 }
 
-/// The hover texts of a model whose page has no server: one for each place of `places`, as bytes of the main text.
+/// The hover texts of a model whose page has no server, for the byte offsets `places` in the main text.
 pub(crate) fn hovers(
     sources: &Sources,
     folder: Option<&Path>,

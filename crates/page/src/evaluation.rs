@@ -31,7 +31,7 @@ const MOST_PLOTS: usize = 24;
 const MEASURED: Duration = Duration::from_millis(3);
 const FEWEST_RUNS: u32 = 16;
 
-/// A name with its type.
+/// An input or output: its name and its type.
 #[derive(Serialize, Debug)]
 pub(crate) struct FieldView {
     name: String,
@@ -79,7 +79,7 @@ pub(crate) struct RowsView {
     rows: Vec<RowView>,
 }
 
-/// A plot: points along an input, of which those without an output have none.
+/// A plot of an output along an input: the points, each with `None` for the output where it has no finite value.
 #[derive(Serialize, Debug)]
 pub(crate) struct PlotView {
     input: String,
@@ -87,7 +87,7 @@ pub(crate) struct PlotView {
     points: Vec<(f64, Option<f64>)>,
 }
 
-/// The names of the axes of a plot, and the row that gives the other inputs.
+/// A request for a plot: the text of the model, the names of the two axes, and the row that gives the other inputs.
 #[derive(Deserialize, Debug)]
 pub(crate) struct PlotRequest {
     pub(crate) text: String,
@@ -104,7 +104,7 @@ pub(crate) struct Evaluation {
 }
 
 impl Evaluation {
-    /// Compiles `model`. Each evaluation of a row ends as `run` says.
+    /// Compiles `model`. Each evaluation of a row is limited by the options `run`.
     pub(crate) fn of(model: &Model, options: &Options, run: &RunOptions) -> Result<Evaluation, Error> {
         let executor = model.compile(options)?;
         let mut session = executor.session();
@@ -112,7 +112,7 @@ impl Evaluation {
         Ok(Evaluation { executor, session })
     }
 
-    /// Evaluates rows of cells, in the order of the model's inputs. A row with a cell that does not fit has an error.
+    /// Evaluates rows, whose cells are in the order of the model's inputs. A row with a cell that does not fit its input has an error.
     pub(crate) fn rows(&mut self, rows: Vec<Cells>) -> RowsView {
         let names = |fields: &[Field]| fields.iter().map(|field| field.name.to_string()).collect();
         let (inputs, outputs) = (names(self.executor.inputs()), names(self.executor.outputs()));
@@ -172,7 +172,7 @@ impl Evaluation {
         Ok(PlotView { input: input.to_owned(), output: output.to_owned(), points })
     }
 
-    /// The plots of all pairs of a number among the inputs and a number among the outputs, up to a limit.
+    /// The plots of each output that is a number along each input that is a number, up to a limit.
     pub(crate) fn plots(&mut self, row: &Cells) -> Vec<PlotView> {
         let names = |fields: &[Field]| -> Vec<String> {
             let numbers = fields.iter().filter(|field| number_of(&field.qtype).is_some());
@@ -205,8 +205,8 @@ impl Evaluation {
         rows
     }
 
-    /// Measures a row of a model of scalars, and divides its time among operators by the bytes of machine code that they have. The division is an
-    /// estimate: instructions differ, and a branch that is not taken has code too. `None` if there is no machine code.
+    /// Measures the time of a row in a model of scalars, and divides the time among operators in proportion to the bytes of their machine code. The
+    /// division is an estimate: instructions differ in speed, and a branch that is not taken has code too. `None` if there is no machine code.
     pub(crate) fn times(&mut self, model: &Model, options: &Options, rows: &[Cells]) -> Option<Vec<TimeView>> {
         let machine = model.machine(options).ok()?;
         let values: Vec<Vec<Value>> = rows.iter().filter_map(|row| self.values(row).ok()).collect();
@@ -354,7 +354,7 @@ pub(crate) fn tests(
     (tests, branches.collect())
 }
 
-/// The share of an operator in the time of a row.
+/// The time of a row that an operator takes, in nanoseconds and as a share.
 #[derive(Serialize, Debug)]
 pub(crate) struct TimeView {
     label: String,

@@ -1,5 +1,5 @@
-//! The page of cembra: what became of a model at every stage of its compilation, with the stages linked, and its values, tests and times. A page is one
-//! HTML file without requests to anywhere; a server's page also sends what its visitor types to [`respond`].
+//! The page of cembra: it shows a model at every stage of its compilation, with links between the stages, and the model's values, tests and times. A
+//! page is one HTML file, which makes no requests. Only the page of a server sends its visitor's input to the server, which answers with [`respond`].
 //!
 //! The front end is in `web`, and is built into `assets`; this crate makes the data that it shows.
 
@@ -32,7 +32,7 @@ use std::path::Path;
 use std::time::Duration;
 use text::{Grammar, Units};
 
-/// The terms of work that a visitor of a server's page asks for.
+/// The terms of the work that a request of a server's page causes: limits, a cancellation token, and a folder for files.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms<'t> {
     /// The limits for the visitor's texts.
@@ -63,7 +63,7 @@ pub enum Action {
 pub struct Refusal {
     /// The status of the HTTP response.
     pub status: u16,
-    /// The code of the error: one of the library, or `request`.
+    /// The code of the error: a code of the library, or `request` if the request itself is invalid.
     pub code: String,
     /// The message for the visitor.
     pub detail: String,
@@ -88,8 +88,8 @@ impl Resolver for NoFiles {
     }
 }
 
-/// Returns the page of a model as a file: all that it shows is inside. `sources` are the texts of the model, and `folder` is the folder of its file.
-/// A text with errors makes a page that shows them.
+/// Returns the page of a model as a file that contains all that the page shows. `sources` are the texts of the model, and `folder` is the folder of
+/// its file. If a text has errors, the page shows the errors.
 #[must_use]
 pub fn file_document(sources: &Sources, folder: Option<&Path>, options: &Options, limits: &Limits) -> Document {
     let run = RunOptions::new().time_limit(limits.compile_time);
@@ -113,7 +113,7 @@ pub fn file_document(sources: &Sources, folder: Option<&Path>, options: &Options
 /// The most places of a text for which a page without a server has hover texts.
 const MOST_HOVERS: usize = 4_000;
 
-/// Returns the page of a server. Its requests carry `token`.
+/// Returns the page of a server. The page's requests carry `token`.
 #[must_use]
 pub fn server_document(token: &str) -> Document {
     let sources = Sources::alone("model.cem", FIRST_TEXT);
@@ -158,10 +158,11 @@ struct LspRequest {
     params: Value,
 }
 
-/// Answers a request of a server's page with JSON. The work blocks, and ends as `terms` say.
+/// Answers a request of a server's page with JSON. The call blocks until the work is done or a limit of `terms` ends
+/// it.
 ///
 /// # Errors
-/// If `body` is not the JSON of such a request, or if rows or a plot are asked of a text with errors.
+/// If `body` is not the JSON of a request for `action`, or if rows or a plot are requested for a text with errors.
 pub fn respond(action: Action, body: &[u8], terms: &Terms<'_>) -> Result<Vec<u8>, Refusal> {
     let answer = match action {
         Action::Explain => {

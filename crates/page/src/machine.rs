@@ -7,8 +7,8 @@ use cembra::explain::{Listing, Stage};
 use cembra::program::Sources;
 use cembra::{Error, Model, Options};
 
-/// Lists the machine code of a model, disassembled on x86-64. The origins of a line are indices in the list of [`Model::origins`]. For a model without
-/// code of its own, the listing says so.
+/// Lists the machine code of a model, disassembled on x86-64. The origins of a line are indices in the list of [`Model::origins`]. If the model as a
+/// whole has no machine code, the listing says so.
 ///
 /// # Errors
 /// The errors of [`Model::explain`].

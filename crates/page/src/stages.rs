@@ -1,4 +1,5 @@
-//! The stages of a model as the page shows them: lines with the expression's nodes that they come from, the use of the frame, and the steps in tiles.
+//! The stages of a model as the page shows them: each line with the expression nodes that it comes from. Also the use of the frame over time, and the
+//! steps of the work on tiles.
 
 use crate::machine::machine_listing;
 use crate::text::{Range, Units};
@@ -68,7 +69,8 @@ impl StageView {
     }
 }
 
-/// The stages of a model from its passes to its machine code. The source itself is not among them. `frame` is the use of the model's frame.
+/// The stages of a model, from its passes to its machine code, without the source. `frame` is the use of the model's frame over time; `None` if it
+/// has no frame.
 pub(crate) fn stages(
     model: &Model,
     options: &Options,
@@ -147,7 +149,7 @@ struct SlotView {
     nodes: Vec<u32>,
 }
 
-/// The use of the frame over time.
+/// The use of a frame over time: the values that its slots hold.
 #[derive(Serialize, Debug)]
 pub(crate) struct FrameView {
     bytes: usize,
@@ -162,7 +164,7 @@ impl FrameView {
     }
 }
 
-/// The use of the frame; `None` for a model without a frame of its own.
+/// The use of the model's frame over time; `None` for a model without a frame, such as a model with arrays.
 pub(crate) fn frame(model: &Model, options: &Options) -> Option<FrameView> {
     let frame = model.frame_use(options).ok()?;
     let slots = frame.slots.into_iter().map(|slot| SlotView {
@@ -197,8 +199,8 @@ pub(crate) struct WorkView {
 /// The number of tiles along an axis whose extent nothing gives.
 const TILES: usize = 8;
 
-/// The steps in tiles; `None` for a model that does not cut tensors, or whose steps cannot be planned without its data. Each axis is taken to have
-/// the extent that the model gives it, or else eight tiles.
+/// The steps of a model that cuts tensors into tiles. `None` for other models, and if the steps cannot be planned without data. An axis has the
+/// extent that the model gives it; if the model gives none, eight tiles are assumed.
 pub(crate) fn work(model: &Model, options: &Options, units: &Units, nodes: &[NodeView]) -> Option<WorkView> {
     let executor = model.compile(options).ok().filter(cembra::Executor::is_tiled)?;
     let mut extents: BTreeMap<&str, usize> = BTreeMap::new();

@@ -33,7 +33,7 @@ impl Units {
         Units { steps, bytes: text.len() }
     }
 
-    /// The number of units before the byte with the index `byte`; for an index inside of a character, up to its end.
+    /// The number of units before the byte with the index `byte`, which must be the start of a character or the end of the text.
     pub(crate) fn before(&self, byte: usize) -> usize {
         let byte = byte.min(self.bytes);
         match self.steps[..self.steps.partition_point(|(end, _)| *end <= byte)].last() {
@@ -61,7 +61,8 @@ pub(crate) struct Problem {
 }
 
 impl Problem {
-    /// A problem without a place of its own, or in a file that the text uses, is shown at the begin of the text, with the name of its file.
+    /// Makes a problem for the page. A problem without a place in the main text is shown at the start of the text. If it is in another file, the
+    /// message has the name of this file.
     pub(crate) fn of(problem: &Diagnostic, sources: &Sources, units: &Units) -> Problem {
         let range = problem.span().and_then(|span| units.range(span));
         let file = problem.span().filter(|_| range.is_none()).map(|span| sources.place(span).name);
@@ -111,7 +112,7 @@ struct OperatorName {
     summary: &'static str,
 }
 
-/// The words of the language, from the lexer and the registry.
+/// The words of the language for highlighting, from the lexer and the registry.
 #[derive(Serialize, Debug)]
 pub(crate) struct Grammar {
     keywords: Vec<&'static str>,

@@ -1,5 +1,6 @@
 //! Hashes everything in a plan that determines its machine code, as a key for compiled code. The code here names every
-//! field of a plan, including fields that are not hashed, so that it does not compile until a new field is considered.
+//! field of a plan, including fields that are not hashed. So after a field is added, the code does not compile until
+//! someone decides whether to hash the field.
 
 use crate::{Action, Block, Input, Output, Plan, PlanValue, Step};
 use cembra_ops::{Lower, OpDef, OpId, Overload, Registry, time_zones};

@@ -295,15 +295,15 @@ impl Plan {
         self.reused_slots
     }
 
-    /// The offset in the frame of a loop's mask, which is present if another round follows. `out` is the result of the
-    /// loop.
+    /// The offset in the frame of a loop's mask, which tells whether another round follows: if so, the mask is present.
+    /// `out` is the result of the loop.
     #[must_use]
     pub fn repeat_slot(&self, out: ValueId) -> u32 {
         let out = self.value(out);
         out.slot + out.qtype.field_offset(1).unwrap_or(0)
     }
 
-    /// Returns true if any value of the plan is a string. Otherwise an evaluation makes no strings and reads none.
+    /// Returns true if any value of the plan is a string. If not, an evaluation neither makes nor reads strings.
     #[must_use]
     pub fn has_strings(&self) -> bool {
         self.values.iter().any(|value| value.qtype.scalar().is_some_and(Scalar::is_string))

@@ -1,7 +1,7 @@
-//! Assigns every value of a plan a slot in the frame. A slot is reused for another value after its value's last use,
-//! but inputs, literals and outputs keep their slots. A view (such as a field of a tuple) is part of another value's
-//! slot, so a use of the view is a use of that value. If the last step of a branch computes the branch's result, it
-//! writes the result directly to the slot of the conditional, without a copy.
+//! Assigns every value of a plan a slot in the frame. After the last use of a value, its slot is reused for another
+//! value, but inputs, literals and outputs keep their slots. A view (such as a field of a tuple) is part of another
+//! value's slot, so a use of the view is a use of that value. If the last step of a branch computes the branch's
+//! result, this step writes the result directly to the slot of the conditional, without a copy.
 
 use crate::fields::FieldOffsets;
 use crate::{Action, BlockId, Plan, PlanError, StepId, ValueId};
@@ -89,8 +89,8 @@ pub(crate) fn assign(plan: &mut Plan, budget: &Budget) -> Result<(), PlanError> 
     Ok(())
 }
 
-/// The time during which a value is in its slot, in positions of an evaluation: the number of steps, and of ends of conditionals and loops, that come
-/// before.
+/// The time during which a value is in its slot, from one position of an evaluation to another. A position is the number of steps, and of ends of
+/// conditionals and loops, that come before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotUse {
     /// The value that is in its slot.
@@ -99,7 +99,7 @@ pub struct SlotUse {
     pub step: Option<StepId>,
     /// The position at which the value is written.
     pub first: usize,
-    /// The position of the last use of the value. For an output it is the number of positions.
+    /// The position of the last use of the value. For an input, a literal or an output, it is the number of positions.
     pub last: usize,
 }
 

@@ -276,7 +276,7 @@ impl TypedGraph {
         (0..self.nodes.len()).map(Id::from_index)
     }
 
-    /// Returns true if the graph has a node with the index of `id`. `id` may still belong to another graph.
+    /// Returns true if the graph has a node with the index of `id`. This does not exclude that `id` belongs to another graph.
     #[must_use]
     pub fn contains(&self, id: Id) -> bool {
         id.index() < self.nodes.len()
@@ -404,7 +404,7 @@ impl TypedGraph {
         registry.resolve(op, &args)
     }
 
-    /// Resolves the operator `op` as [`resolve`](TypedGraph::resolve) does, on operands some of which are not nodes of the graph yet.
+    /// Resolves the operator `op` as [`resolve`](TypedGraph::resolve) does, but on operands that need not be nodes of the graph yet.
     pub(crate) fn resolve_given<'r>(
         &self,
         registry: &'r Registry,
@@ -414,7 +414,7 @@ impl TypedGraph {
         registry.resolve(op, &self.arguments(operands))
     }
 
-    /// Returns operands as arguments of the typing rules. Some of the operands are not nodes of the graph yet.
+    /// Converts operands, which need not be nodes of the graph yet, to arguments of the typing rules.
     pub(crate) fn arguments<'a>(&'a self, operands: &[Operand<'a>]) -> SmallVec<[Argument<'a>; 4]> {
         let argument = |operand: &Operand<'a>| match *operand {
             Operand::Node(id) => self.argument(id),
@@ -447,7 +447,7 @@ impl TypedGraph {
         self.find_or_push(kind, operands, qtype, origin)
     }
 
-    /// Sets whether operators that are added for different expression nodes are known to differ, so that no equal node is searched for.
+    /// Sets whether operators that are added for different expression nodes are known to differ. If so, the graph is not searched for an equal node.
     pub(crate) fn set_distinct(&mut self, is_distinct: bool) {
         if is_distinct {
             // Most entries are literals, which are fewer than operators.
@@ -456,8 +456,8 @@ impl TypedGraph {
         self.is_distinct = is_distinct;
     }
 
-    /// Returns the typed node for a literal of the program that differs from all other literals of the program. If casts made it equal to a literal
-    /// in the graph, that node is returned, and from then on nodes of different expression nodes may be equal.
+    /// Returns the typed node for a literal of the program that differs from all other literals of the program. If a cast has already made an equal
+    /// literal, that node is returned. From then on, operators that are added for different expression nodes may be equal.
     pub(crate) fn literal_of_distinct(&mut self, value: Value, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.literal(value, origin);
@@ -476,8 +476,8 @@ impl TypedGraph {
         }
     }
 
-    /// Adds a node to the graph that applies an operator other than a cast. The node belongs to an expression node that
-    /// differs from all others added so far.
+    /// Adds a node to the graph that applies an operator other than a cast. The node is for an expression node that
+    /// differs from all expression nodes before it.
     pub(crate) fn add_of_distinct(&mut self, kind: Kind, operands: &[Id], qtype: &QType, origin: NodeId) -> Id {
         if !self.is_distinct {
             return self.add(kind, operands, qtype, origin);
@@ -566,7 +566,7 @@ impl TypedGraph {
     }
 
     /// Replaces the conditional `id` in place by another operator. The new operands must come before the node, and there must not be more of them
-    /// than the conditional has. Afterwards nothing may be added to the graph, because its hash table has the node under its old kind.
+    /// than the conditional has. Afterwards nothing may be added to the graph, because the graph's hash table still has the node under its old kind.
     pub(crate) fn recompute(&mut self, id: Id, operator: Kind, operands: &[Id]) {
         let node = &mut self.nodes[id.index()];
         (node.kind, node.len) = (operator, operands.len() as u32);
@@ -648,7 +648,8 @@ fn hash_node(seed: &RandomState, kind: Kind, operands: &[Id]) -> u64 {
 }
 
 impl TypedGraph {
-    /// Lists the nodes for which `which` is true, one per line: `%2 = math.multiply(%1, %0) : FLOAT32`. The origin of a line is the program's node.
+    /// Lists the nodes for which `which` is true, one per line: `%2 = math.multiply(%1, %0) : FLOAT32`. The origin of a line is the expression node
+    /// that the typed node came from.
     pub(crate) fn listing(&self, registry: &Registry, which: &[bool], is_lazy: &dyn Fn(Id) -> bool) -> Listing {
         let mut listing = Listing::new();
         for id in self.ids().filter(|id| which[id.index()]) {

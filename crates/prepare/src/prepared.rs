@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A model with types, as passes rewrite it: its graph, leaves and outputs.
+/// A model whose nodes have types: its graph, leaves and outputs. Passes rewrite such a model.
 #[derive(Clone, Debug)]
 pub struct TypedModel {
     /// The registry of the operators in the graph.

@@ -1,7 +1,7 @@
 //! Regions: the parts of a model in which nodes are evaluated, as a tree. The top region is always evaluated. A lazy
 //! conditional has two regions, one per branch, inside of the region of the conditional, and a loop has one. A node
 //! belongs to the innermost region that contains all its uses, so a node that two branches share is computed before
-//! both. These are exactly the nodes that Arolla's dominator rule puts into a branch.
+//! both. The nodes in a branch are exactly those that Arolla's dominator rule puts there.
 //!
 //! The lowest common ancestor of two regions is found in logarithmic time by jump pointers, so that conditionals nested
 //! a hundred thousand deep cost no more than flat ones.

@@ -1,6 +1,7 @@
-//! The table of the types in a typed graph. Nodes have the number of a type in the table, not the type. Nearly all
-//! types are scalars, plain or optional. These types have the same numbers in every graph. So a new node needs no clone
-//! of a type. (A clone is slow: the compiler writes it field by field and then reads all of it at once.)
+//! The table of the types in a typed graph. A node has the number of its type in the table, not the type itself. Nearly
+//! all types are scalars, plain or optional, and these have the same numbers in every graph. So a new node needs no
+//! clone of a type. (A clone is slow, because the compiled code writes it field by field and then reads all of it at
+//! once.)
 
 use cembra_runtime::{QType, Scalar};
 use std::sync::LazyLock;
@@ -9,7 +10,8 @@ use std::sync::LazyLock;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TypeId(u32);
 
-/// The table of the types of a graph's nodes, other than scalars and optionals, whose numbers are fixed.
+/// The types of a graph's nodes, by number. Scalars and optionals are not in the table, because their numbers are
+/// fixed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeTable(Vec<QType>);
 
@@ -30,7 +32,7 @@ pub(crate) fn scalar_type(scalar: Scalar, optional: bool) -> &'static QType {
 }
 
 impl TypeTable {
-    /// Returns the number of the type `qtype`, which is added to the table if it is not a scalar or optional.
+    /// Returns the number of the type `qtype`. A type that is neither a scalar nor an optional is added to the table.
     #[inline]
     pub(crate) fn enter(&mut self, qtype: &QType) -> TypeId {
         TypeId(match qtype {

@@ -41,8 +41,8 @@ fn reserved<T>(count: usize) -> PyResult<Vec<T>> {
     Ok(made)
 }
 
-/// Converts a NumPy array of numbers or truth values to an array of `scalar`. `None` if its elements are of another type, or if `scalar` is a mask
-/// (`Unit`) and the array is a masked one.
+/// Converts a NumPy array of numbers or truth values to an array of `scalar`. `None` if the elements of `object` are of another type, or if `scalar`
+/// is `Unit` and `object` is a masked array.
 pub(crate) fn numpy_elements(object: &Bound<'_, PyAny>, scalar: Scalar) -> PyResult<Option<Array>> {
     let presence = presence(object)?;
     let plain = if is_masked(object) { object.getattr("data")? } else { object.clone() };
@@ -83,8 +83,8 @@ fn numpy_numbers(plain: &Bound<'_, PyAny>, scalar: Scalar, presence: Option<Vec<
     None
 }
 
-/// Copies the numbers of a NumPy array, of any byte order and strides, to an Arrow array. `kind` is their type in NumPy, such as `f8`. `presence` has
-/// one bit per element, set where the element is present. `None` if Arrow does not have the type.
+/// Copies the numbers of a NumPy array, of any byte order and strides, to an Arrow array. `kind` is NumPy's name for the type of the numbers, such as
+/// `f8`. `presence` has one bit per element, set where the element is present. `None` if Arrow does not have the type.
 pub(crate) fn arrow_numbers(
     plain: &Bound<'_, PyAny>,
     kind: &str,
@@ -348,7 +348,7 @@ fn copied<'py, T: Element + Copy>(py: Python<'py>, numbers: &[T]) -> PyResult<Bo
 }
 
 /// Copies an array to a NumPy array, which is a masked array if an element is missing. Strings become objects. `look` is called after every `LOOK`
-/// converted elements.
+/// converted elements, and its error ends the copying.
 pub(crate) fn numpy_array<'py>(
     py: Python<'py>,
     array: &Array,

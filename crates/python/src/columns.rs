@@ -31,7 +31,7 @@ pub(crate) struct Column<'py> {
     data: Data<'py>,
     /// The presence of the values, one bit per row; `None` if `data` has the presence itself, or no value is missing.
     presence: Option<Vec<u64>>,
-    /// The caller's object, if it is a column of another package than NumPy; else `None`.
+    /// The caller's object, if it is a column of a package other than NumPy; else `None`.
     pub(crate) origin: Option<Origin<'py>>,
 }
 
@@ -188,7 +188,7 @@ impl<'py> Column<'py> {
     /// known: Python objects are read as this type, and numbers of other types that this type accepts are converted.
     ///
     /// # Errors
-    /// If no input of type `wanted`, or of any type, can have such values.
+    /// If an input of type `wanted` cannot have the values of the column; without `wanted`, if no input can have them.
     pub(crate) fn of(
         name: &str,
         object: &Bound<'py, PyAny>,
@@ -378,8 +378,8 @@ impl<'py> Column<'py> {
         if let Data::Shared(value) = &self.data { Some(value) } else { None }
     }
 
-    /// Returns true if an output that equals this input can be the caller's column itself. `qtype` is the input's type; it must be the column's own
-    /// type, so that nothing was converted.
+    /// Returns true if the caller's column itself can be returned for an output that equals this input. `qtype` is the input's type. The column must
+    /// have this type too, so that nothing was converted.
     pub(crate) fn is_carried(&self, qtype: &QType) -> bool {
         let natural = self.origin.as_ref().and_then(|origin| origin.natural.as_ref());
         natural.is_some_and(|natural| match (natural, qtype) {
@@ -388,8 +388,8 @@ impl<'py> Column<'py> {
         })
     }
 
-    /// The imported Arrow array of this column as a Python object, for an output that equals the input. It is used for objects of unknown packages,
-    /// which may export their data only once. `None` for columns of known packages.
+    /// The imported Arrow array of this column as a Python object, to return for an output that equals the input. Only objects of unknown packages
+    /// are returned in this way, because they may export their data only once. `None` for columns of known packages.
     pub(crate) fn imported(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         match (&self.data, &self.origin) {
             (Data::Arrow(import), Some(Origin { package: Package::Other, .. })) => {
@@ -482,8 +482,8 @@ pub(crate) struct Rows<'py> {
     pub(crate) kept: Option<Bound<'py, PyAny>>,
 }
 
-/// The number of rows that all columns have; `None` if no column tells it. A column does not tell it if it is one value for all rows, or if a call
-/// will make it later.
+/// The number of rows, which all columns must share; `None` if no column has a known number of rows. The number is not known for an input with one
+/// value for all rows, and for a column that is made only during the call.
 ///
 /// # Errors
 /// If two columns have different numbers of rows.
@@ -505,7 +505,7 @@ pub(crate) fn rows(inputs: &[Option<Field>], columns: &[Option<Column<'_>>]) -> 
 /// thread.
 #[derive(Clone, Copy)]
 pub(crate) struct RowsCost {
-    /// The most rows of the model that are evaluated while this thread holds Python's GIL: so few that no other thread waits long.
+    /// The most rows that are evaluated while this thread holds Python's GIL. With so few rows, no other thread waits long.
     pub(crate) brief_rows: usize,
     /// The number of steps of the model per row. If that is not known, the number of nodes of the model's graph.
     pub(crate) nodes: usize,
@@ -577,7 +577,7 @@ fn changed() -> PyErr {
     )
 }
 
-/// Evaluates a model on columns, one per input of the model. `raised` makes the exception for an error of the evaluation.
+/// Evaluates a model on columns, one per input of the model. `raised` converts an error of the evaluation to a Python exception.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     run: BatchTerms<'_, 'py>,

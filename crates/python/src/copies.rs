@@ -19,7 +19,7 @@ const INLINE: u32 = 12;
 /// The number of string views that are read between two checks for signals and for a cancelled token.
 const VIEWS_AT_ONCE: usize = 1 << 16;
 
-/// The copies of buffers that one import makes. An import reads an array, or a column of a table.
+/// The buffers that one import has copied, so that no buffer is copied twice. An import reads an array, or a column of a table.
 pub(crate) struct Copies<'a, 'py> {
     /// The object that is imported.
     object: Bound<'py, PyAny>,
@@ -76,7 +76,7 @@ pub(crate) fn roomy<T>(count: usize) -> PyResult<Vec<T>> {
 }
 
 impl<'a, 'py> Copies<'a, 'py> {
-    /// Begins the import of `object`. The Python objects `owners` own its buffers. Nothing is copied yet.
+    /// Begins the import of `object`, whose buffers belong to the Python objects `owners`. Nothing is copied yet.
     pub(crate) fn of(object: &Bound<'py, PyAny>, owners: Vec<Bound<'py, PyAny>>, bounds: &'a Bounds) -> Self {
         let object = object.clone();
         Copies { object, owners, bounds, extents: None, sources: HashMap::new(), dictionaries: HashMap::new() }

@@ -20,8 +20,8 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct Edge {
     pub(crate) edge: Arc<cembra::Edge>,
-    /// The most bytes that an array or list made from the edge may take: `array_bytes` of the evaluation that returned the edge, or the default
-    /// limit.
+    /// The most bytes that an array or list made from the edge may take: the limit `array_bytes` of the evaluation that returned the edge, or the
+    /// default of this limit.
     pub(crate) most_bytes: u64,
 }
 

@@ -98,26 +98,26 @@ pub(crate) fn of_text(error: Error, text: &str, name: Option<&str>) -> PyErr {
     }
 }
 
-/// A `DataError` exception with this message: a value that the caller passed does not fit.
+/// Makes a `DataError` exception with the text `message`: a value that the caller passed does not fit.
 pub(crate) fn data(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<DataError>(), &message, "values", &message, |_| Ok(())))
 }
 
-/// A `DataError` exception with this message, for the package's Python files.
+/// Makes a `DataError` exception with the text `message`, for the Python code of this package.
 #[pyfunction]
 pub(crate) fn _data_error(message: String) -> Py<PyAny> {
     let error = data(message);
     Python::attach(|py| error.into_value(py).into_any())
 }
 
-/// A `LimitError` exception with this message: a value that the caller passed exceeds a limit.
+/// Makes a `LimitError` exception with the text `message`: a value that the caller passed exceeds a limit.
 pub(crate) fn limit(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<LimitError>(), &message, "limit", &message, |_| Ok(())))
 }
 
-/// A `LimitError` exception: the outputs take more bytes as Python objects than the limit `array_bytes` allows.
+/// Makes the `LimitError` exception for outputs that take more bytes as Python objects than the limit `array_bytes` allows.
 #[cold]
 pub(crate) fn too_large() -> PyErr {
     limit(
@@ -158,14 +158,14 @@ pub(crate) fn of_file(py: Python<'_>, error: std::io::Error, path: &Path) -> PyE
     }
 }
 
-/// A `TypesError` exception with this message: an input has no type.
+/// Makes a `TypesError` exception with the text `message`: an input has no type.
 pub(crate) fn types(message: impl Into<String>) -> PyErr {
     let message = message.into();
     Python::attach(|py| made(py, &py.get_type::<TypesError>(), &message, "missing-input-type", &message, |_| Ok(())))
 }
 
-/// The exception for a user's Python function over columns that raised `raised`, which becomes the exception's cause. If `raised` asks to stop, such
-/// as `KeyboardInterrupt`, it is returned unchanged. `span` is the call's place in the text of `model`.
+/// Makes the Python exception for a call of a user's operator over columns whose Python function raised `raised`. The new exception has `raised` as
+/// its cause. If `raised` asks to stop, such as `KeyboardInterrupt`, it is returned unchanged. `span` is the call's place in the text of `model`.
 pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, raised: PyErr, model: &Model) -> PyErr {
     if !raised.is_instance_of::<PyException>(py) {
         return raised;
@@ -178,8 +178,8 @@ pub(crate) fn of_operator(py: Python<'_>, operator: &str, span: Option<Span>, ra
     error
 }
 
-/// The error message for a call of a Python function that is not made, because the evaluation has ended already: by an exception of another call, or
-/// by its token.
+/// The error message for a Python function that is not called, because the evaluation has ended: another call raised an exception, or the
+/// evaluation's token was cancelled.
 pub(crate) const RAISED: &str = "the Python function raised an exception";
 
 /// The error message for an evaluation in which a Python function raised the exception `raised`: its class, and the first line of its text.

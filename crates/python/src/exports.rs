@@ -1,5 +1,5 @@
 //! Arrow arrays and tables for other packages, exported by Arrow's capsule interface. pyarrow, Polars or pandas imports these objects at once.
-//! Callers see them only if pyarrow is not installed.
+//! Callers of the library see the exported objects only if pyarrow is not installed.
 
 use crate::errors;
 use crate::packages::{Package, frames};
@@ -84,8 +84,9 @@ impl ArrowTable {
     }
 }
 
-/// Converts an Arrow array to an array of the Python package `package`: for Polars a Series called `name`, for pandas an array from which a Series
-/// is made. For `Other` the result is a pyarrow array, or without pyarrow an [`ArrowArray`], which every package with Arrow's interface can import.
+/// Converts an Arrow array to an array of the Python package `package`: for Polars a Series called `name`, for pandas an array from which a Series is
+/// made. For `Package::Other` the result is a pyarrow array, or without pyarrow an [`ArrowArray`], which every package with Arrow's interface can
+/// import.
 pub(crate) fn arrow_object<'py>(
     py: Python<'py>,
     package: Package,

@@ -1,5 +1,5 @@
 //! Lets NumPy use the library's arrays in place, without a copy: the opposite of `lending`. A Python object, the holder, owns such an array, and the
-//! NumPy arrays that view it keep the holder alive. Once no NumPy array exists, a session reuses the memory.
+//! NumPy arrays that view it keep the holder alive. When no NumPy array views the memory any more, a session can reuse it.
 
 use crate::arrays::{for_each_number, masked, missing};
 use crate::lending::LEAST_LENT;
@@ -70,8 +70,8 @@ pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
     is_number(array.scalar()) && array.len() >= LEAST_LENT && Arc::strong_count(array) == 1
 }
 
-/// Makes a NumPy array that views the numbers of the array `value` without a copy, and the holder that owns them. Missing elements are masked; the
-/// mask is written to `spare`. The value becomes `Nothing`.
+/// Makes a NumPy array that views the numbers of the array `value` without a copy. Returns it with the holder, the Python object that owns the
+/// numbers. Missing elements are masked; the mask is written to `spare`. `value` becomes `Value::Nothing`.
 ///
 /// Returns `None`, and leaves `value` unchanged, if `value` is not an array, if the array is shared or shorter than `LEAST_LENT`, or if its elements
 /// are not numbers.

@@ -65,7 +65,8 @@ pub(crate) fn is_long_batch(rows: usize, nodes: usize, are_numbers: bool) -> boo
     rows.saturating_mul(nodes) >= least || user_operators::is_long()
 }
 
-/// Returns true if the inputs of one row have at least `LONG_ELEMENTS` elements and bytes of strings together.
+/// Returns true if the inputs of one row are long: the number of elements in arrays, tensors and lists, plus the bytes of strings, is at least
+/// `LONG_ELEMENTS`.
 pub(crate) fn is_long_row(row: &[Value]) -> bool {
     let elements = |value: &Value| match value {
         Value::Array(_, array) => array.len(),

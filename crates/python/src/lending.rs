@@ -41,8 +41,8 @@ struct StridedMemory<T> {
     pins: Pins,
 }
 
-/// Returns `array` if its elements are aligned and its strides are multiples of the element size. Otherwise, as for a field of records, returns a
-/// copy for which that is true.
+/// Returns `array` if its elements are aligned and its strides are multiples of the element size. Otherwise (for example, if the array is a field of
+/// records) returns a contiguous copy.
 pub(crate) fn whole<'py, T: numpy::Element>(array: &Bound<'py, PyArrayDyn<T>>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
     let is_whole = |bytes: &isize| bytes.unsigned_abs().is_multiple_of(size_of::<T>());
     if array.strides().iter().all(is_whole) && array.data().is_aligned() {
@@ -87,8 +87,8 @@ pub(crate) fn tensor<T: Element + numpy::Element>(array: &Bound<'_, PyArrayDyn<T
     Tensor::from_parts(T::data(elements), layout).ok().map(Arc::new)
 }
 
-/// Makes a list of 64-bit words that reads the memory of the NumPy array in place. `None` if that is not possible: the elements must be contiguous,
-/// and fill whole, aligned words.
+/// Makes a list of 64-bit words that reads the memory of the NumPy array in place. The elements must be contiguous and aligned to 64 bits, and fill
+/// whole words; otherwise the result is `None`.
 pub(crate) fn words<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Option<Words> {
     let StridedMemory { first, len, strides, pins, .. } = place(array)?;
     let first = first.cast::<u64>();

@@ -8,7 +8,7 @@ const GATHER: u64 = 0x0102_0408_1020_4080;
 /// A bit mask that keeps bit `i` of byte `i`, and clears all other bits.
 const DIAGONAL: u64 = 0x8040_2010_0804_0201;
 
-/// Returns one bit per truth value of `values`, set where the value is not `absent`, the lowest bit first. Bits after the last value are 0.
+/// Returns one bit per truth value of `values`, the lowest bit first. A bit is set where the value is not `absent`. Bits after the last value are 0.
 pub(crate) fn bits(values: &[bool], absent: bool) -> Vec<u64> {
     let turned = if absent { ONES } else { 0 };
     let byte = |eight: &[bool; 8]| (u64::from_le_bytes(eight.map(u8::from)) ^ turned).wrapping_mul(GATHER) >> 56;

@@ -96,7 +96,8 @@ struct ModelInput {
     qtype: Option<QType>,
 }
 
-/// The arguments of a call: one per input of the model, `None` if it is not given. Up to six are stored without an allocation.
+/// The arguments of a call: one per input of the model, `None` for an input without an argument. Up to six arguments are stored
+/// without an allocation.
 pub(crate) type Arguments<'py> = SmallVec<[Option<Bound<'py, PyAny>>; 6]>;
 
 /// The arguments of a call, and the Arrow arrays that the call imports.
@@ -262,10 +263,8 @@ impl Model {
         Imports::new(Bounds::new(self.limits.array_bytes, token))
     }
 
-    /// Returns the options for converting the outputs `made` to Python objects: the kind of arrays, and the most bytes.
-    ///
-    /// # Errors
-    /// If the outputs take more bytes as Python objects than the limit `array_bytes`.
+    /// Returns the options for converting the outputs `made` to Python objects: the kind of Python arrays, and the most
+    /// bytes that the objects may take.
     #[inline(always)]
     pub(crate) fn making(
         &self,
@@ -304,7 +303,8 @@ impl Model {
         self.compile_for(py, types.collect::<PyResult<_>>()?)
     }
 
-    /// Puts the arguments of a call in the order of the text's inputs. If the only argument is a mapping, it has the values by the names of inputs.
+    /// Puts the arguments of a call in the order of the text's inputs. If the only argument is a mapping, its keys are names of inputs, and its
+    /// values are the arguments.
     pub(crate) fn arguments<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -451,8 +451,8 @@ impl Model {
         Ok(true)
     }
 
-    /// Evaluates one row and stores its outputs in `memory`. Returns the kind of Python object for output arrays: that of an array among the
-    /// arguments, else `arrays`. `None` if an argument has values for many rows.
+    /// Evaluates one row and stores its outputs in `memory`. Returns the kind of Python object for output arrays: the kind of an array among the
+    /// arguments, or `arrays` if no argument is an array. `None` if an argument has values for many rows; then nothing is evaluated.
     pub(crate) fn evaluate<'py>(
         &self,
         py: Python<'py>,
@@ -919,7 +919,7 @@ impl Model {
     }
 }
 
-/// Makes the model that a pickle stores.
+/// Makes a model from `kept`, the settings that a pickle stores.
 #[pyfunction]
 pub(crate) fn _rebuilt(py: Python<'_>, kept: PickledSettings) -> PyResult<Model> {
     Model::of(py, kept.into(), true)

@@ -31,11 +31,11 @@ fn length_of(unit: &str) -> Option<(i128, i128)> {
 }
 
 /// Converts a NumPy array of times with one axis to an array of type `wanted`: timestamps, dates or durations. An element is missing if it is `NaT`,
-/// or if its bit of `present` is 0. `None` if times of this kind and unit cannot become the type `wanted`. A time can become a date only if it is
-/// midnight.
+/// or if the element's bit in `present` is 0. `None` if times of this kind and unit cannot become the type `wanted`. A time can become a date only if
+/// it is midnight.
 ///
 /// # Errors
-/// If a value does not fit the type. `refused` makes the exception from a message, which names the row.
+/// If a value does not fit the type. `refused` makes the exception from a message that names the row.
 pub(crate) fn array(
     object: &Bound<'_, PyUntypedArray>,
     wanted: Scalar,

@@ -1,5 +1,5 @@
-//! Numbers of a NumPy array, read and written in place. Their address and count are recorded once, and compared with the array before each access,
-//! because Python functions that run in between may give the array another shape, type or memory.
+//! Numbers of a NumPy array, read and written in place. The address and the count of the numbers are recorded once, and compared with the array
+//! before each access, because Python functions that run in between may give the array another shape, type or memory.
 
 use numpy::npyffi::{NPY_ARRAY_C_CONTIGUOUS, NPY_ARRAY_WRITEABLE};
 use numpy::{PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -28,7 +28,7 @@ impl<'py, T: numpy::Element> Numbers<'py, T> {
         Self::of_array(object.cast::<PyArray1<T>>().ok()?)
     }
 
-    /// Returns access to the numbers of an array with any number of axes. `None` if they are not aligned and contiguous.
+    /// Returns access to the numbers of an array with any number of axes. `None` if the numbers are not aligned and contiguous.
     pub(crate) fn of_array<D>(array: &Bound<'py, PyArray<T, D>>) -> Option<Self> {
         let array = array.as_untyped();
         let (first, len) = Self::place(array)?;

@@ -1,5 +1,6 @@
-//! The form of outputs for many rows: NumPy arrays, or columns of the same package as the inputs. An output that equals an input has the type of the
-//! input's column. In pandas, the other outputs have the same kind of types (NumPy, nullable or Arrow) as the columns from which they are computed.
+//! The Python objects for outputs of many rows: NumPy arrays, or columns of the same package (such as pandas) as the inputs. An output that equals an
+//! input has the type of the input's column. In pandas, the other outputs have the same kind of types (NumPy, nullable or Arrow) as the columns from
+//! which they are computed.
 
 use crate::columns::{Column, Origin, Out, Rows, Target};
 use crate::packages::{Family, Package, frames};
@@ -31,11 +32,8 @@ pub(crate) struct OutputForm<'py> {
 }
 
 impl<'py> OutputForm<'py> {
-    /// Determines the package and index of the outputs: those of `table`, if there is one, else those of the input columns `columns`. `unread`, a
-    /// column that the model does not read, decides if no other column does.
-    ///
-    /// # Errors
-    /// If two Series have different indices.
+    /// Determines the Python package and the pandas index of the outputs: those of `table`, if it is given, else those of the input columns
+    /// `columns`. If no input that the model reads is a column, `unread`, a column that the model does not read, decides.
     pub(crate) fn of(
         py: Python<'py>,
         phases: &Phases,
@@ -100,8 +98,8 @@ impl<'py> OutputForm<'py> {
         }
     }
 
-    /// Converts the outputs to the objects that the caller gets: Series for a call, columns for a table. Arrays that the caller passed as `out` are
-    /// returned unchanged.
+    /// Converts the outputs to the objects that the caller gets, such as a pandas Series for each output of a call, or a column of the resulting
+    /// table. Arrays that the caller passed as `out` are returned unchanged.
     pub(crate) fn outputs(
         &self,
         py: Python<'py>,

@@ -97,11 +97,11 @@ fn of_object(object: &Bound<'_, PyAny>, spans: &mut Vec<Span>) -> PyResult<()> {
     Ok(())
 }
 
-/// Checks that no array of `out` shares a byte with another array of `out`, or with an input, as the caller passed it (`arguments`) or as it is read
-/// (`columns`).
+/// Checks that no array of `out` shares a byte with another array of `out`, or with an input. `arguments` has the inputs as the caller passed them,
+/// and `columns` as the model reads them, both with their names.
 ///
 /// # Errors
-/// If two arrays share a byte. The message names the output, and the input as `arguments` and `columns` do.
+/// If two arrays share a byte. The message has the name of the output, and the name of the input in `arguments` or `columns`.
 pub(crate) fn check<'a, 'py: 'a>(
     out: &[Out<'py>],
     arguments: impl Iterator<Item = (String, &'a Bound<'py, PyAny>)>,

@@ -55,8 +55,8 @@ pub(crate) const fn _families() -> (u8, u8, u8) {
 }
 
 impl Package {
-    /// The package that the class of `object`, or a base class of it, belongs to. For pandas the kind of type is given as `Numpy`, because the class
-    /// does not tell it.
+    /// The package that the class of `object`, or a base class of it, belongs to. For every pandas object the result is `Pandas(Numpy)`, because the
+    /// class does not tell the kind of the column's type.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Package> {
         // Most columns are plain NumPy arrays, and reading the names of modules takes longer than evaluating a few rows.
         if object.is_exact_instance_of::<PyUntypedArray>() {
@@ -83,7 +83,7 @@ impl Package {
     }
 }
 
-/// Returns the numbers of a column of Polars or pyarrow as a NumPy array, which reads them in place. `None` if the column has missing values, several
+/// Returns the numbers of a column of Polars or pyarrow as a NumPy array that views them in place. `None` if the column has missing values, several
 /// chunks, or values that are not numbers.
 ///
 /// # Errors
@@ -144,7 +144,7 @@ pub(crate) fn class_has(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool>
     Ok(false)
 }
 
-/// Returns true if an object is a Series, an Index or an array of pandas; false for a frame.
+/// Returns true if `object` is a Series, an Index or an array of pandas; false for a data frame and for other objects.
 pub(crate) fn is_pandas_column(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(match Package::of(object)? {
         Package::Pandas(_) => {
@@ -200,7 +200,7 @@ pub(crate) struct Exported<'py> {
     /// The Arrow type of all exported arrays.
     pub(crate) field: Field,
     pub(crate) arrays: Vec<ArrayData>,
-    /// The Python objects that own the buffers of the arrays: the object that was given, or the batches of a reader.
+    /// The Python objects that own the buffers of the arrays: the exporting object, or the batches of a reader.
     pub(crate) owners: Vec<Bound<'py, PyAny>>,
 }
 
@@ -334,7 +334,7 @@ pub(crate) fn arrow(object: &Bound<'_, PyAny>, bounds: &Bounds) -> PyResult<Impo
 }
 
 /// Imports an Arrow array that is the single value of an input, or a field or element of that value. `None` if the object is a NumPy array, does not
-/// export data by Arrow's interface, or raises an exception of its own. Then it may still be a sequence.
+/// export data by Arrow's interface, or raises an exception of its own. Such an object may still be a sequence.
 pub(crate) fn whole(
     object: &Bound<'_, PyAny>,
     expected: impl Display,
@@ -379,7 +379,8 @@ impl<'py> Imports<'py> {
         Imports { bounds, known: OnceCell::new(), parts: RefCell::new(Vec::new()) }
     }
 
-    /// Returns the array in a pandas column, and the kind of its type. `None` if no input can have values of the column's type.
+    /// Returns the array in the pandas column `object`, and the kind (NumPy, nullable, Arrow) of the column's type. `None` if no
+    /// input can have values of this type.
     pub(crate) fn parts(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if let Some((_, parts)) = self.parts.borrow().iter().find(|(known, _)| known.is(object)) {
             return Ok(parts.clone());
@@ -394,8 +395,8 @@ impl<'py> Imports<'py> {
         Ok(parts)
     }
 
-    /// Returns the array in a pandas column, and the kind of its type. `None` if the object is not a pandas column, or if no input can have values of
-    /// its type.
+    /// Returns the array in the pandas column `object`, and the kind (NumPy, nullable, Arrow) of the column's type. `None` if `object` is not a
+    /// pandas column, or if no input can have values of this type.
     pub(crate) fn parts_of(&self, object: &Bound<'py, PyAny>) -> PyResult<Option<PandasParts<'py>>> {
         if is_pandas_column(object)? { self.parts(object) } else { Ok(None) }
     }
@@ -457,8 +458,8 @@ fn string_lens(strings: &ArrayData) -> Vec<u64> {
     }
 }
 
-/// The bytes that an Arrow array's strings would take if each were copied. They are computed for views and dictionaries, whose strings may share
-/// memory; the result is 0 for all other arrays.
+/// The bytes that an Arrow array's strings would take if every element had its own copy. The bytes are counted for view arrays and dictionaries,
+/// whose elements may share strings; the result is 0 for all other arrays.
 pub(crate) fn shared_bytes(array: &dyn Array) -> u64 {
     let data = array.to_data();
     let sum = |lens: &mut dyn Iterator<Item = u64>| lens.fold(0, u64::saturating_add);

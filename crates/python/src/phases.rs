@@ -95,8 +95,8 @@ impl Phases {
         Ok(Phases { columns: parts.columns, before, last, sources })
     }
 
-    /// Returns for each output the greatest value of `of_input` among the inputs that the output is computed from, such as the kind of a pandas type.
-    /// For a constant output, it is the greatest value among all inputs. An input that `of_input` lacks has the value `least`.
+    /// Returns, for each output, the greatest value in `of_input` among the inputs that the output is computed from. A value is, for example, the
+    /// kind of a pandas type. A constant output gets the greatest value among all inputs. An input that is not in `of_input` has the value `least`.
     pub(crate) fn families<F: Copy + Ord>(&self, model: &Model, least: F, of_input: &HashMap<&str, F>) -> Vec<F> {
         let of_all = of_input.values().copied().fold(least, F::max);
         if of_input.values().all(|family| *family == of_all) {

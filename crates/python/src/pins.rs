@@ -1,6 +1,6 @@
-//! Keeps the memory of NumPy arrays at its address during a run, by weak references to the arrays. While there is a weak reference to an array,
-//! its `resize` raises NumPy's own error, also with `refcheck=False`. An export by the buffer protocol would not have that effect, because NumPy
-//! does not count exports.
+//! Keeps the memory of NumPy arrays at its address during a run, by weak references to the arrays. While an array has a weak reference, the array's
+//! `resize` raises NumPy's own error, even with `refcheck=False`. An export by the buffer protocol would not prevent `resize`, because NumPy does not
+//! count exports.
 
 use numpy::npyffi::NPY_ARRAY_OWNDATA;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// Weak references to NumPy arrays that own memory. As long as the references exist, the memory is not moved or freed.
 pub(crate) type Pins = SmallVec<[Py<PyWeakrefReference>; 4]>;
 
-/// Keeps the memory of `array` at its address as long as `pins` exists. If the array is a view, that is the memory of the arrays that it views.
+/// Keeps the memory of `array` at its address as long as `pins` exists. If `array` is a view, this is the memory of the arrays that `array` views.
 pub(crate) fn pin(array: &Bound<'_, PyUntypedArray>, pins: &mut Pins) -> PyResult<()> {
     let mut next = Some(array.clone());
     while let Some(array) = next {

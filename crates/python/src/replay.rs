@@ -1,5 +1,5 @@
 //! A record of the last calls of Python functions in this thread. If a call fails, rows or elements that were evaluated together are evaluated again,
-//! one by one. The second calls are answered from the record, so that each row calls a function only once.
+//! one by one. Repeated calls are then answered from the record, so that each row calls a function only once.
 
 use cembra::ScalarValue;
 use cembra::doors::RowsPass;
@@ -34,9 +34,9 @@ struct Calls {
     has_raised: bool,
 }
 
-/// Removes the result of an earlier call with the same operands from the record and returns it; `None` if the function must be called. `row` is the
-/// number of the evaluation if it is one of a single row, whose elements may be evaluated again after a call raised an exception. For many rows,
-/// `row` is `None`.
+/// Takes the result of an earlier call with the same operands out of the record. `None` if the function must be called. `row` is the number of the
+/// evaluation if only one row is evaluated (then the row's elements may be evaluated again after a call raised an exception), and `None` if many rows
+/// are evaluated.
 pub(crate) fn known(function: usize, operands: &[ScalarValue], row: Option<u64>) -> Option<CallResult> {
     let pass = pass_of(row);
     CALLS.with_borrow_mut(|calls| {
@@ -55,7 +55,8 @@ fn pass_of(row: Option<u64>) -> RowsPass {
     row.map_or_else(RowsPass::current, |number| RowsPass { number, is_again: false })
 }
 
-/// Records the result of a call that was made in a first pass over rows or elements.
+/// Records the result of a call, so that it can be reused if the rows or elements are evaluated again. Does nothing while many rows are evaluated
+/// again.
 pub(crate) fn keep(function: usize, operands: &[ScalarValue], result: &CallResult, row: Option<u64>) {
     let RowsPass { number, is_again: false } = pass_of(row) else { return };
     CALLS.with_borrow_mut(|calls| {

@@ -1,5 +1,6 @@
-//! Conversion of one scalar: the type of a Python object, the object as a value of a given type, and a value as an object. An integer is read as a
-//! float that represents it exactly, and a datetime at midnight as a date. There are no other conversions between kinds of values.
+//! Conversion of one scalar, in three ways: from a Python object to its type, from the object to a value of a given type, and from a value to an
+//! object. An integer is read as a float that represents it exactly, and a datetime at midnight as a date. There are no other conversions between
+//! kinds of values.
 
 use crate::{errors, moments};
 use cembra::{Date, Duration, Scalar, ScalarValue, Timestamp};
@@ -40,7 +41,8 @@ impl Misfit {
         Misfit::of(expected, if found.is_none() { "None".to_owned() } else { type_name(found) })
     }
 
-    /// The error that something is not `expected`. The text `found` describes what was found, where an object's type does not.
+    /// The error that a value is not of the type `expected`. The text `found` describes the value, for cases in which the type of
+    /// the Python object does not say enough.
     #[cold]
     pub(crate) fn of(expected: impl ToString, found: impl Into<String>) -> Misfit {
         Misfit(Box::new(Parts { path: Vec::new(), expected: expected.to_string(), found: found.into(), raised: None }))
@@ -54,8 +56,8 @@ impl Misfit {
         misfit
     }
 
-    /// The error for the object `found`, which raised `error` when it was read. A `MemoryError`, or an exception that asks to stop, does not concern
-    /// the value, so it is raised itself.
+    /// The error for the object `found`, which raised `error` when it was read. If `error` is a `MemoryError`, or asks to stop, it does not concern
+    /// the value, so `error` itself will be raised.
     #[cold]
     pub(crate) fn of_raised(expected: impl ToString, found: &Bound<'_, PyAny>, error: PyErr) -> Misfit {
         let py = found.py();
@@ -71,7 +73,7 @@ impl Misfit {
         self
     }
 
-    /// Adds to the error message that a column of objects without a declared type has the type of its first value.
+    /// Adds to the error message that all values of a column of objects must have the type of the first one, or the declared type.
     pub(crate) fn among_objects(mut self) -> Misfit {
         self.0
             .found
@@ -79,7 +81,7 @@ impl Misfit {
         self
     }
 
-    /// The Python exception for this error in the argument for the input `input`.
+    /// Makes the Python exception for this error. `input` is the name of the input whose argument is wrong.
     #[cold]
     pub(crate) fn raised(self, input: &str) -> PyErr {
         let Parts { path, expected, found, raised } = *self.0;
@@ -91,10 +93,10 @@ impl Misfit {
     }
 }
 
-/// The bytes of the Python object that a value of type `scalar` becomes, without the characters of a string. Truth values, `None` and missing
-/// elements are objects that exist already. The other sizes are those of CPython 3.12 on a 64-bit system, as `sys.getsizeof` reports them and its
-/// allocator rounds them up to 16: 24 for a float and 28 to 36 for an integer, 41 to 57 beside the characters of a string, 32 for a date, 40 and 48
-/// for durations and timestamps.
+/// The bytes of the Python object that a value of type `scalar` becomes, without the characters of a string. Truth values and `None` count 0, because
+/// these objects exist already. The other sizes follow from `sys.getsizeof` in CPython 3.12 on a 64-bit system and from its allocator, which rounds
+/// up to 16 bytes. `sys.getsizeof` reports 24 for a float, 28 to 36 for an integer, 32 for a date, 40 for a duration, 48 for a timestamp, and 41 to
+/// 57 besides the characters of a string.
 pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     match scalar {
         Scalar::Unit | Scalar::Boolean => 0,
@@ -104,12 +106,12 @@ pub(crate) const fn object_size(scalar: Scalar) -> u64 {
     }
 }
 
-/// The bytes that are counted for each element of a Python list besides the element's object: 8 for the pointer in the list, and 8 more, because a
+/// The bytes that each element of a Python list counts, in addition to the element's object: 8 for the pointer in the list, and 8 more, because a
 /// list that grows is copied.
 pub(crate) const PLACE: u64 = 16;
 
-/// The bytes that a text, or bytes, take in a Python object. Python stores each character of a text in as many bytes as the text's widest character
-/// needs.
+/// The bytes that the characters of a string (a text, or bytes) take in a Python object. Python stores each character of a text in as many bytes as
+/// the text's widest character needs.
 pub(crate) fn object_bytes(string: &[u8]) -> u64 {
     let text = if string.is_ascii() { None } else { std::str::from_utf8(string).ok() };
     let Some(text) = text else { return string.len() as u64 };
@@ -158,7 +160,7 @@ fn numpy_generic<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
     Ok(generic.bind(py))
 }
 
-/// The scalar type for a NumPy array whose elements have NumPy's type `kind`, such as `f8`. `None` for other types.
+/// The scalar type for elements of a NumPy array whose type has the NumPy name `kind`, such as `f8`. `None` if no scalar type fits.
 pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     Some(match kind {
         "f8" => Scalar::Float64,
@@ -176,7 +178,7 @@ pub(crate) fn scalar_of_dtype(kind: &str) -> Option<Scalar> {
     })
 }
 
-/// NumPy's name, such as `f8`, of a type whose values NumPy and the library store in the same form; `None` for other types.
+/// NumPy's name, such as `f8`, for the type `scalar`. `None` if NumPy does not store values of this type in the same form as the library.
 pub(crate) const fn dtype_of(scalar: Scalar) -> Option<&'static str> {
     match scalar {
         Scalar::Float64 => Some("f8"),
@@ -331,7 +333,7 @@ pub(crate) fn is_missing(object: &Bound<'_, PyAny>, scalar: Scalar) -> bool {
         || is_absent(object)
 }
 
-/// Returns true if a Python object stands for a missing value in a column of objects. NaN does so if `is_of_pandas` is true.
+/// Returns true if a Python object stands for a missing value in a column of objects. NaN stands for a missing value only if `is_of_pandas` is true.
 pub(crate) fn is_absent_in(object: &Bound<'_, PyAny>, is_of_pandas: bool) -> bool {
     object.is_none()
         || is_absent(object)

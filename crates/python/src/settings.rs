@@ -18,9 +18,10 @@ pub(crate) struct Settings {
     pub(crate) types: BTreeMap<String, String>,
     pub(crate) backend: Option<String>,
     pub(crate) name: Option<String>,
-    /// The limits of the model by their names. Values are texts, which the library parses.
+    /// The limits of the model by their names. The value of a limit is a text, which the library parses.
     pub(crate) limits: BTreeMap<String, String>,
-    /// The texts of the files that the model uses, by their names. A name is a path from the model's text, or from the folder of `name`.
+    /// The texts of the files that the model uses, by their names. A name is a path like `name`: beside `models/price.cem`, a file is named
+    /// `models/tax.cem`.
     pub(crate) files: BTreeMap<String, String>,
 }
 
@@ -73,7 +74,7 @@ impl Settings {
         Ok(Settings::of_sources(&sources))
     }
 
-    /// The settings for texts that were read: the model's own text is the first. Types and options are empty.
+    /// The settings for the texts in `sources`, of which the first is the model's own text. Input types and options are left empty.
     pub(crate) fn of_sources(sources: &Sources) -> Settings {
         let mut texts = sources.texts().map(|(name, text)| (name.to_owned(), text.to_string()));
         let (name, text) = texts.next().unzip();
@@ -116,8 +117,7 @@ impl Settings {
     }
 }
 
-/// Parses the argument `on_error`, which decides what happens to rows that fail. The second result is true if these rows are left out of
-/// the outputs.
+/// Parses the argument `on_error`, which decides what happens to rows that fail. The flag in the result is true if the outputs leave out failed rows.
 pub(crate) fn on_error_of(name: &str) -> PyResult<(OnError, bool)> {
     match name {
         "stop" => Ok((OnError::Fail, false)),

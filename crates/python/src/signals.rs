@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 /// The number of elements that are converted between two checks for signals.
 pub(crate) const LOOK: usize = 1 << 16;
 
-/// Runs Python's signal handlers after every `LOOK` elements. `at` is the index of the element that was converted last. The error is
-/// the exception that a handler raised.
+/// Runs Python's signal handlers if `at`, the index of the element that was converted last, completes a group of `LOOK` elements. The error is the
+/// exception that a handler raised.
 pub(crate) fn listen(py: Python<'_>, at: usize) -> PyResult<()> {
     if at % LOOK == LOOK - 1 { py.check_signals() } else { Ok(()) }
 }

@@ -20,10 +20,10 @@ use std::time::Instant;
 
 /// A model that is compiled for inputs of given types: one signature of the model.
 pub(crate) struct Compiled {
-    /// The type of each input in the model's text; `None` for an input that calls with this signature do not give.
+    /// The type of each input in the model's text; `None` for an input that is left out in calls with this signature.
     pub(crate) types: Vec<Option<QType>>,
     pub(crate) executor: Executor,
-    /// For each input of the executor, its position among the inputs in the model's text.
+    /// The position of each of the executor's inputs among the inputs in the model's text.
     pub(crate) places: Vec<usize>,
     /// The positions of those inputs in the model's text that the executor does not read.
     pub(crate) unread: Vec<usize>,
@@ -88,7 +88,7 @@ impl Memory {
         self.session.as_ref().map_or(0, Session::memory_bytes)
     }
 
-    /// Evaluates the row in `row` and stores the outputs in `made`. The outer error is the exception of a signal handler, the inner one the error of
+    /// Evaluates the row in `row` and stores the outputs in `made`. The outer error is the exception of a signal handler; the inner error is that of
     /// the evaluation.
     pub(crate) fn evaluate(
         &mut self,
@@ -213,7 +213,8 @@ impl Compiled {
         Ok(released(py, || self.executor.session()))
     }
 
-    /// Calls `evaluate` with memory that is reused for later calls. A pool of sessions would allocate the lists of values anew for each call.
+    /// Calls `evaluate` with memory that is reused for later calls. The memory includes the lists of input and output values, which a pool of
+    /// sessions would allocate anew for each call.
     pub(crate) fn with_memory<A>(&self, evaluate: impl FnOnce(&mut Memory) -> A) -> A {
         let first = match self.first.try_lock() {
             Ok(first) => Some(first),
@@ -238,9 +239,9 @@ impl Compiled {
         made
     }
 
-    /// Prepares a run of many rows that signals can end, if the model has a loop or calls Python functions, so that rows may take long. Returns
-    /// options with a token, and the run that the token ends. For other models, there is no run and the options are unchanged. Python functions check
-    /// for signals where they are called, but not in other threads.
+    /// Prepares a run of many rows so that signals can end it, if its rows may take long: if the model has a loop or calls Python functions. Returns
+    /// options with a token, and the run that the token ends. For other models, the options are returned unchanged and the run is `None`. Python
+    /// functions check for signals themselves, but only in the main thread.
     pub(crate) fn watched(&self, options: RunOptions) -> (RunOptions, Option<user_operators::RowsRun>) {
         let (has_loops, calls_python) = (self.has_loops, self.pace.calls_python);
         if !has_loops && !calls_python {
@@ -292,7 +293,7 @@ impl ArgumentType {
     /// Finds the type that an argument gives to the input `name`.
     ///
     /// # Errors
-    /// If the object has no type by itself, such as a list.
+    /// If the argument has no type by itself. A list, for example, has none.
     pub(crate) fn of<'py>(
         name: &str,
         argument: Option<&Bound<'py, PyAny>>,

@@ -35,11 +35,11 @@ enum Source<'py> {
 }
 
 impl<'py> Table<'py> {
-    /// Opens a table. If its batches are imported here, offsets and UTF-8 are checked in columns for which `is_read` is true, because the exporter
-    /// may be wrong.
+    /// Opens the table `frame`. If `frame` consists of Arrow batches, this function imports them: it checks offsets and UTF-8 in the columns for
+    /// which `is_read` is true, because the exporter may be wrong.
     ///
     /// # Errors
-    /// If the object is not a table.
+    /// If `frame` is not a table.
     pub(crate) fn of(frame: &Bound<'py, PyAny>, bounds: &Bounds, is_read: impl Fn(&str) -> bool) -> PyResult<Self> {
         let opened = frames(frame.py())?.call_method1("opened", (frame,))?;
         if opened.is_none() {
@@ -78,7 +78,7 @@ impl<'py> Table<'py> {
         errors::data(format!("the table has no column for input `{name}`{known}"))
     }
 
-    /// Makes the frame that the outputs of a table's rows become.
+    /// Makes a frame from the outputs for the rows of this table.
     pub(crate) fn of_outputs(
         &self,
         py: Python<'py>,

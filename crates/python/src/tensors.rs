@@ -1,5 +1,6 @@
-//! Conversion of NumPy arrays to tensors, and back. The elements of an input are read in place. If that is not possible, or if they are few, they are
-//! copied, into the memory of the last evaluation if there is one. The elements of an output are moved, or copied if a session keeps them.
+//! Conversion of NumPy arrays to tensors, and back. The elements of an input are read in place if possible. Otherwise, or if they are few, the
+//! elements are copied, if possible into the memory of the tensor from the last evaluation. The elements of an output are moved, or copied if a
+//! session keeps them.
 
 use crate::arrays::{self, is_masked, kind};
 use crate::bounds::Bounds;
@@ -224,7 +225,7 @@ macro_rules! arrays {
 for_each_element!(arrays);
 
 /// Returns the elements of a tensor as a NumPy array. The array `given`, which was returned before, is overwritten if no other reference to it
-/// exists. Otherwise a new array is made, and `given` is set to it.
+/// exists. Otherwise a new array is made and stored in `given`.
 pub(crate) fn written_again<'py>(
     py: Python<'py>,
     tensor: &Tensor,

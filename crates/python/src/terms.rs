@@ -62,7 +62,7 @@ impl Terms {
 /// The options for one evaluation that begins now, with the time limit as a deadline.
 pub(crate) struct CallTerms {
     pub(crate) options: RunOptions,
-    /// True if the options hold for every evaluation of a session, because they have no deadline, so that the session sets them only once.
+    /// True if the options have no deadline. Then they hold for every evaluation of a session, and the session sets them only once.
     pub(crate) stay: bool,
 }
 

@@ -76,8 +76,8 @@ static RUNS: Mutex<Vec<Arc<RunEnd>>> = Mutex::new(Vec::new());
 /// True once an exception has ended a run of this process. Until then operators need not check whether their run has ended.
 static HAS_ENDED: AtomicBool = AtomicBool::new(false);
 
-/// A run of many rows, and the exception that ended it, if one did. Only exceptions that are not an `Exception`, such as `KeyboardInterrupt` and
-/// `SystemExit`, end a run: they concern the program, not one row.
+/// A run of many rows, and the exception that ended the run, if there is one. Only exceptions that are not an `Exception`, such as
+/// `KeyboardInterrupt` and `SystemExit`, end a run: they concern the program, not one row.
 pub(crate) struct RunEnd {
     token: Cancellation,
     /// True if even a few rows may take long. Then the run gets a thread of its own, and the calling thread checks for
@@ -105,7 +105,7 @@ pub(crate) struct RowEvaluation {
     has_ended: AtomicBool,
 }
 
-/// The evaluation that a thread takes part in, of one row or of many.
+/// The evaluation that a thread takes part in: of one row, or of many rows.
 #[derive(Clone)]
 pub(crate) enum EvaluationScope {
     /// The thread belongs to the library's pool and evaluates rows of any current run.
@@ -153,8 +153,8 @@ pub(crate) struct RowsRun {
 }
 
 impl RowsRun {
-    /// Begins a run of many rows that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if few rows may
-    /// take long.
+    /// Begins a run of many rows that `token` can cancel. `calls_python` is true if the model calls Python functions, and `is_long` if even a few
+    /// rows may take long.
     pub(crate) fn begin(token: Cancellation, calls_python: bool, is_long: bool) -> RowsRun {
         let ending = Arc::new(RunEnd { token, is_long, raised: Mutex::default() });
         if calls_python {
@@ -163,7 +163,7 @@ impl RowsRun {
         RowsRun { ending: ending.clone(), _within: within(EvaluationScope::Run(ending)) }
     }
 
-    /// Takes out the exception that ended the run; `None` if none did.
+    /// Takes out the exception that ended the run; `None` if the run was not ended by an exception.
     pub(crate) fn raised(&self) -> Option<PyErr> {
         self.ending.raised().take()
     }
@@ -222,13 +222,13 @@ pub(crate) fn are_called(graph: &Graph) -> bool {
     })
 }
 
-/// Takes out the exception that an operator's Python function raised in this thread; `None` if none did.
+/// Takes out the exception that an operator's Python function raised in this thread; `None` if no exception was raised.
 pub(crate) fn raised() -> Option<PyErr> {
     RAISED.with(|raised| raised.borrow_mut().take())
 }
 
-/// Returns `KeyboardInterrupt` or `SystemExit` as the error if an operator's Python function raised it in this thread. Such an exception ends the
-/// program, even if the code that called the operator has continued.
+/// If an operator's Python function raised `KeyboardInterrupt` or `SystemExit` in this thread, returns that exception as the error. Such an exception
+/// ends the program, even if the code that called the operator has continued.
 pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     match raised() {
         Some(cause) if !cause.is_instance_of::<PyException>(py) => Err(cause),
@@ -239,8 +239,8 @@ pub(crate) fn ended_by_exception(py: Python<'_>) -> PyResult<()> {
     }
 }
 
-/// Stores `cause`, an exception that an operator raised in another thread while it evaluated rows for this one. It becomes the cause of the error
-/// that this thread raises.
+/// Stores `cause`, an exception that an operator raised in another thread, which evaluated rows for this thread. `cause` becomes the cause of the
+/// error that this thread raises.
 pub(crate) fn keep(cause: Option<PyErr>) {
     if cause.is_some() {
         RAISED.with(|raised| *raised.borrow_mut() = cause);
@@ -419,10 +419,10 @@ macro_rules! with_result {
 
 /// Registers a Python function as an operator. Models that are compiled from now on can call it by its name.
 ///
-/// `parameters` are the types of one to four parameters and `result` is that of the result, as the language writes them: `f64`, `i64`, `bool` and
-/// `text` for one or two parameters; three or four must be all `f64` or all `i64`. If an operand is missing, the result is missing, and the function
-/// is not called. With a result type such as `f64?`, the function may return `None` for a missing result. `over_columns` evaluates the operator for
-/// many rows, if it is given.
+/// `parameters` are the types of one to four parameters, and `result` is the type of the result, as the language writes them: `f64`, `i64`, `bool` or
+/// `text`. Three or four parameters must be all `f64` or all `i64`. If an operand is missing, the result is missing, and the function is not called.
+/// With a result type such as `f64?`, the function may return `None` for a missing result. `over_columns` is a Python function that evaluates the
+/// operator for many rows at once, or `None`.
 #[pyfunction]
 #[pyo3(signature = (name, function, parameters, result, doc, is_pure, over_columns))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -498,7 +498,7 @@ pub(crate) fn _register(
     })
 }
 
-/// Returns `made`, the result of the run `run`; or the exception that ended the run, if one did.
+/// Returns `made`, the result of the run `run`; or, if an exception ended the run, that exception as the error.
 pub(crate) fn ended<T>(run: Option<RowsRun>, made: PyResult<T>) -> PyResult<T> {
     run.and_then(|run| run.raised()).map_or(made, Err)
 }

@@ -46,8 +46,8 @@ pub(crate) fn read(object: &Bound<'_, PyAny>, qtype: &QType, bounds: &Bounds) ->
     }
 }
 
-/// Converts a Python object that is exactly a `float` to an `f64`, or exactly an `int` to an `i64`, if `qtype` is that type; else `None`. This fast
-/// check suffices for most arguments.
+/// Converts an exact `float` to an `f64` if `qtype` is `f64` or `f64?`, and an exact `int` to an `i64` if `qtype` is `i64` or `i64?`; else the result
+/// is `None`. This fast check suffices for most arguments.
 #[inline]
 pub(crate) fn number(object: &Bound<'_, PyAny>, qtype: &QType) -> Option<Value> {
     let (scalar, is_optional) = match qtype {
@@ -126,8 +126,8 @@ fn element_bytes(list: &Value) -> (u64, u64) {
     }
 }
 
-/// The bytes that a value takes as Python objects. A single scalar and a tensor count 0; numbers that NumPy views in place count only their mask.
-/// Only strings must be read for that, because all other sizes follow from lengths.
+/// The bytes that a value takes as Python objects. A single scalar and a tensor count 0; for numbers that NumPy views in place, only the mask counts.
+/// Only strings are read to find the size, because all other sizes follow from lengths.
 pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     match value {
         Value::Array(_, array) => {
@@ -159,7 +159,8 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
     }
 }
 
-/// The options of a conversion of values to Python objects: the form of arrays, the most bytes, and the token that ends the conversion.
+/// The options of a conversion of values to Python objects: the kind of Python arrays, the most bytes of all objects, and the token that ends the
+/// conversion.
 pub(crate) struct ConversionOptions {
     pub(crate) arrays: Arrays,
     /// The most bytes that the Python objects may take.
@@ -361,8 +362,8 @@ pub(crate) enum Arrays {
 }
 
 impl Arrays {
-    /// The kind of output arrays for a row of which `object` is an input. They are arrays of the object's package. For pandas they are NumPy arrays,
-    /// because a Series has an index of rows, and elements are not rows. `None` if `object` is not an array.
+    /// The kind of Python object for output arrays, if `object` is an input of the evaluated row: arrays of the package of `object`. An object of
+    /// pandas gives NumPy arrays, because the index of a Series is for rows, and array elements are not rows. `None` if `object` is not an array.
     pub(crate) fn like(object: &Bound<'_, PyAny>) -> PyResult<Option<Arrays>> {
         if object.cast::<PyUntypedArray>().is_ok() || is_pandas_column(object)? {
             return Ok(Some(Arrays::Numpy));

@@ -99,7 +99,7 @@ impl ValueLocations {
         }
     }
 
-    /// Returns true if a value is in its slot once it is computed.
+    /// Returns true if a value is in its slot once the value is computed.
     pub fn lies_in_slot(&self, value: ValueId) -> bool {
         let root = self.root(value);
         match self.sources[root.index()] {

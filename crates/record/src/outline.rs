@@ -35,7 +35,7 @@ impl<'a> Outline<'a> {
     /// recompute a value in each place that uses it; such repeated steps count towards the limit.
     ///
     /// # Errors
-    /// If a limit is exceeded, or the time of the budget is over.
+    /// If a limit is exceeded, or the budget's time is used up.
     pub fn of(plan: &'a Plan, binding: &'a Binding, repeats: bool, budget: &Budget) -> Result<Self, Diagnostic> {
         let limits = budget.limits();
         let most = limits.native_steps;
@@ -72,8 +72,9 @@ impl<'a> Outline<'a> {
         self.calls.get(&step).copied()
     }
 
-    /// Returns true if a value is needed outside the line (run of steps recorded on one tape) that computes it: it is used
-    /// outside, or is stored in its slot. A value is also stored if only parts of it are used outside.
+    /// Returns true if a value is needed outside the line (run of steps recorded on one tape) that computes it: the
+    /// value is used outside the line, or is stored in its slot. A value is also stored if only a part of the value is
+    /// used outside.
     pub(crate) fn leaves_line(&self, value: ValueId) -> bool {
         self.escapes[value.index()] || self.locations.is_stored(value)
     }

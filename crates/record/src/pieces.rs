@@ -60,7 +60,7 @@ impl FunctionParts {
     /// Cuts a plan into pieces (functions) of about `most` steps each.
     ///
     /// # Errors
-    /// If the time of the budget is over.
+    /// If the budget's time is used up.
     pub(crate) fn cut(
         plan: &Plan,
         binding: &Binding,
@@ -192,9 +192,9 @@ pub(crate) fn size(plan: &Plan, most: usize) -> usize {
 /// number.
 const COUNTED_AT_JOINS: usize = 10;
 
-/// The most tuple fields in one result of a step or in one output, because such a value cannot be divided among
-/// functions. Fields in the result of a conditional or loop count [`COUNTED_AT_JOINS`] times. Counting stops a little
-/// after `most`.
+/// The number of tuple fields in the widest value: the result of a step, or an output. One value cannot be divided
+/// among functions. Fields in the result of a conditional or loop count [`COUNTED_AT_JOINS`] times. Counting stops a
+/// little after `most`.
 pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
     let outputs = plan.outputs().iter().map(|output| output.value);
     let steps = (0..plan.step_count()).map(StepId::from_index);

@@ -1,4 +1,4 @@
-//! Responses: their headers and bodies. What they say is made elsewhere.
+//! HTTP responses: their headers and bodies. The contents are made in other modules.
 
 use crate::problem::{self, Problem};
 use bytes::Bytes;
@@ -11,7 +11,8 @@ use hyper::{Response, StatusCode};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// The error of a body whose rest cannot be made: the connection is closed before the body's end, so that the client notices.
+/// The error of a response body whose rest cannot be made. The connection is closed before the body's end, so that the client
+/// notices the error.
 #[derive(Debug)]
 pub(crate) struct CutShort;
 
@@ -23,7 +24,7 @@ impl std::fmt::Display for CutShort {
 
 impl std::error::Error for CutShort {}
 
-/// A source of the parts of a body.
+/// A source of a response body that is sent in parts.
 pub(crate) trait Parts: Send {
     /// The next part; `None` after the last.
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CutShort>>>;
@@ -85,17 +86,17 @@ pub(crate) fn answer(status: StatusCode, media_type: HeaderValue, body: AnswerBo
     response
 }
 
-/// Makes a response with a whole body.
+/// Makes a response with status 200 and the complete body `body`.
 pub(crate) fn whole(media_type: &'static str, body: impl Into<Bytes>) -> Answer {
     answer(StatusCode::OK, HeaderValue::from_static(media_type), AnswerBody::Whole(Some(body.into())))
 }
 
-/// Makes a response with JSON.
+/// Makes a response with `value` as JSON.
 pub(crate) fn json(value: &serde_json::Value) -> Answer {
     whole("application/json", value.to_string())
 }
 
-/// Makes the response of a problem.
+/// Makes the response that reports `problem` to the client.
 pub(crate) fn refusal(problem: &Problem) -> Answer {
     let media_type = HeaderValue::from_static(problem::MEDIA_TYPE);
     let mut response = answer(problem.status, media_type, AnswerBody::Whole(Some(problem.body())));
@@ -115,7 +116,7 @@ pub(crate) fn refusal(problem: &Problem) -> Answer {
     response
 }
 
-/// Lets the connection end after this response.
+/// Adds the header that closes the connection after this response.
 pub(crate) fn close(response: &mut Answer) {
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
 }

@@ -1,4 +1,4 @@
-//! The arguments of `cembra-serve`, and the settings that they stand for. It is not the place where the limits are enforced.
+//! The arguments of `cembra-serve`, and the settings that are made from them. Other modules enforce the limits.
 
 use clap::Parser;
 use std::net::{IpAddr, SocketAddr};
@@ -53,7 +53,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     found.ok_or_else(|| "must be a number of seconds, more than 0 and at most 86400".to_owned())
 }
 
-/// The settings of a server: the arguments, checked, with the token.
+/// The settings of a server: the checked arguments, and the token.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The arguments that the settings were made from.
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Makes the token that is spelled `text`.
+    /// Makes the hash of the token with the text `text`.
     #[must_use]
     pub fn of(text: &[u8]) -> Token {
         Token(blake3::hash(text))
@@ -83,7 +83,7 @@ impl Token {
 }
 
 impl Settings {
-    /// Checks the arguments, and reads the file of the token.
+    /// Checks the arguments, and reads the token from its file.
     ///
     /// # Errors
     /// If the address needs a token and there is no `--token-file`, or if the token cannot be read or is too short.

@@ -1,5 +1,5 @@
-//! Connections: they are accepted up to a number, served by hyper within the time limits, and ended when the server ends. What a request gets is in
-//! `routes`.
+//! Connections of clients: accepted up to a maximum number, served by hyper within the time limits, and ended when the server ends. The responses to
+//! requests are made in `routes`.
 
 use crate::answer::AnswerBody;
 use crate::problem::Problem;

@@ -1,5 +1,5 @@
-//! The checks that come before any work: whether a request is for this server, from no foreign page, and carries the token. The limits of bodies,
-//! rows and times are enforced where these are read.
+//! The checks that come before any work: a request must be for this server, must not come from a foreign web page, and must have the token. The
+//! limits on bodies, rows and times are enforced where bodies are read and rows are evaluated.
 
 use crate::arguments::{Settings, Token};
 use crate::problem::Problem;
@@ -9,13 +9,13 @@ use hyper::header::{
 use hyper::http::request::Parts;
 use hyper::{StatusCode, Version};
 
-/// The header with which the page shows that its requests are its own.
+/// The header in which the server's web page sends its token, to show that the request comes from this page.
 pub(crate) const PAGE_TOKEN: HeaderName = HeaderName::from_static("x-cembra-token");
 
 /// The names of the machine itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The checks of one server.
+/// The checks on requests to one server.
 #[derive(Debug)]
 pub(crate) struct Guard {
     /// The port that the server listens on.
@@ -37,7 +37,7 @@ impl Guard {
         Guard { port, hosts: settings.arguments.hosts.iter().map(host).collect(), token: settings.token.clone() }
     }
 
-    /// Checks a request before its path is looked at. `needs_token` is false for a path that everybody may ask for.
+    /// Checks a request before its path is handled. `needs_token` is false for a path that clients may request without the token.
     pub(crate) fn check(&self, request: &Parts, needs_token: bool) -> Result<(), Problem> {
         let headers = &request.headers;
         if request.version != Version::HTTP_11 {
@@ -117,7 +117,7 @@ fn has_token(headers: &HeaderMap, token: &Token) -> bool {
     scheme.eq_ignore_ascii_case(b"bearer ") & (Token::of(given.trim_ascii()) == *token)
 }
 
-/// Checks that a request of the page carries the page's token.
+/// Checks that a request from the server's web page has the page's token in its headers.
 pub(crate) fn check_page(headers: &HeaderMap, token: &Token) -> Result<(), Problem> {
     let given = headers.get(&PAGE_TOKEN).map(hyper::header::HeaderValue::as_bytes).unwrap_or_default();
     if Token::of(given) == *token {
@@ -130,7 +130,7 @@ pub(crate) fn check_page(headers: &HeaderMap, token: &Token) -> Result<(), Probl
 /// The media type of a request's body in lower case, without parameters.
 ///
 /// # Errors
-/// If the header is absent, or the body is compressed or not in UTF-8.
+/// If the header `Content-Type` is absent, or the body is compressed or not in UTF-8.
 pub(crate) fn media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let refused = |detail: &str| Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail);
     if let Some(encoding) = one(headers, &CONTENT_ENCODING)?

@@ -1,5 +1,5 @@
-//! The metrics of a server, in the text form of OpenMetrics. Labels are names of loaded models, statuses and codes of errors; a name that only a
-//! client wrote is never a label.
+//! The metrics of a server, in the text format of OpenMetrics. Labels are names of loaded models, statuses and codes of errors; a name from a request
+//! is a label only if a model with this name is loaded.
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue};
@@ -38,7 +38,7 @@ struct ReloadLabel {
     result: ReloadResult,
 }
 
-/// The results of reading the folder again.
+/// The result of reading the folder of models again.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq, EncodeLabelValue)]
 #[expect(non_camel_case_types, reason = "the names are the values of the label")]
 pub(crate) enum ReloadResult {
@@ -70,9 +70,9 @@ pub(crate) struct Metrics {
     failed_files: Gauge,
     in_progress: Gauge,
     reloads: Family<ReloadLabel, Counter>,
-    /// The open connections.
+    /// The number of open connections.
     pub(crate) connections: Gauge,
-    /// The connections that were refused because too many were open.
+    /// The number of connections that were refused because too many were open.
     pub(crate) refused_connections: Counter,
     /// The labels in use for each model, so that they can be removed with the model. At most 10,000 models are loaded (the limit `set_models` of the
     /// library), and statuses and codes are fixed sets.
@@ -95,7 +95,7 @@ impl LabelSets {
     }
 }
 
-/// The metrics of one model. Requests use them without a look-up of labels.
+/// The metrics of one model. A request updates them without looking up labels.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelMetrics {
     name: String,
@@ -160,7 +160,7 @@ impl Metrics {
         }
     }
 
-    /// Records the time that compiling the model `name` took.
+    /// Records `time`, the time that compiling the model `name` took.
     pub(crate) fn compiled(&self, name: &str, time: Duration) {
         self.compile_seconds.get_or_create(&ModelLabel { model: name.to_owned() }).set(time.as_secs_f64());
     }
@@ -209,14 +209,14 @@ impl Metrics {
         self.errors.get_or_create(&CodeLabel { model: name.to_owned(), code }).inc_by(count);
     }
 
-    /// Records that the folder was read.
+    /// Records the result of reading the folder of models.
     pub(crate) fn reloaded(&self, result: ReloadResult, models: usize, failed: usize) {
         self.reloads.get_or_create(&ReloadLabel { result }).inc();
         self.models.set(i64::try_from(models).unwrap_or(i64::MAX));
         self.failed_files.set(i64::try_from(failed).unwrap_or(i64::MAX));
     }
 
-    /// The metrics as text, with `in_progress` requests to models in progress.
+    /// The metrics as text. `in_progress` is the number of requests to models that are in progress.
     pub(crate) fn text(&self, in_progress: usize) -> String {
         self.in_progress.set(i64::try_from(in_progress).unwrap_or(i64::MAX));
         self.code_bytes.set(i64::try_from(cembra::native::live_code_bytes()).unwrap_or(i64::MAX));

@@ -1,4 +1,5 @@
-//! The description of the server in the form of OpenAPI 3.1, made from the signatures of the models that are served now.
+//! The description of the server in the format of OpenAPI 3.1, made from the signatures of the models that are served
+//! now.
 
 use crate::models::ModelVersion;
 use crate::problem;
@@ -34,7 +35,7 @@ const ROWS: [(&str, &str); 5] = [
     ("429", "Too many requests at the same time"),
 ];
 
-/// The description of the server.
+/// The OpenAPI description of the server, as JSON.
 pub(crate) fn document(state: &State) -> Value {
     let models = state.models.all();
     let mut paths = Map::new();

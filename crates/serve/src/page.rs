@@ -1,4 +1,5 @@
-//! The page at `/` and its requests. Texts of visitors are compiled within low limits, on threads of their own, and never become a served model.
+//! The web page at `/`, and the requests that it sends. The texts of visitors are compiled as models within low limits, on threads of their own, and
+//! never become served models.
 
 use crate::answer::{Answer, AnswerBody, answer, json, whole};
 use crate::guard::{check_page, media_type};
@@ -47,7 +48,7 @@ fn page(state: &State) -> Result<&Page, Problem> {
     state.page.as_ref().ok_or_else(nothing)
 }
 
-/// The page itself.
+/// The response with the web page.
 pub(crate) fn document(state: &State) -> Result<Answer, Problem> {
     let document = &page(state)?.document;
     let policy =
@@ -58,7 +59,7 @@ pub(crate) fn document(state: &State) -> Result<Answer, Problem> {
     Ok(made)
 }
 
-/// The names of the models that a visitor may begin from.
+/// The response with the names of the served models, whose texts a visitor can load into the page.
 pub(crate) fn models(state: &State, headers: &HeaderMap) -> Result<Answer, Problem> {
     check_page(headers, &page(state)?.token)?;
     let all = state.models.all();
@@ -66,7 +67,7 @@ pub(crate) fn models(state: &State, headers: &HeaderMap) -> Result<Answer, Probl
     Ok(json(&json!({"models": models})))
 }
 
-/// The text of a served model.
+/// The response with the text of the model `name`.
 pub(crate) fn model(state: &State, headers: &HeaderMap, name: &str) -> Result<Answer, Problem> {
     check_page(headers, &page(state)?.token)?;
     let served = state.models.find(name)?;
@@ -74,7 +75,7 @@ pub(crate) fn model(state: &State, headers: &HeaderMap, name: &str) -> Result<An
     Ok(json(&json!({"name": served.name, "text": text})))
 }
 
-/// Answers a request of the page about a visitor's text.
+/// Answers a request of the web page about a visitor's model text, such as to evaluate rows.
 pub(crate) async fn act(
     state: &Arc<State>,
     headers: &HeaderMap,

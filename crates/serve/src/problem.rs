@@ -1,4 +1,4 @@
-//! Errors as `application/problem+json`: the status, a code, a message, and the places in a model that are the cause. It does not decide which
+//! Errors as `application/problem+json`: the status, a code, a message, and the places in a model that are the cause. Other modules decide which
 //! error a request has.
 
 use bytes::Bytes;
@@ -9,25 +9,25 @@ use cembra_table::error::{DataCode, DataError};
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
-/// The media type of problems.
+/// The media type of a response that reports a problem.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// The reason why a request is not answered with what it asks for.
+/// The reason why a request is refused or fails, with the contents of the response that reports it.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
-    /// The code of the problem: one of a fixed set, so that it may be a label of metrics.
+    /// The code of the problem, one of a fixed set of codes, so that it can be a label of metrics.
     pub(crate) code: &'static str,
-    /// The code that the client sees in place of `code`, if it is not one of the fixed set.
+    /// The code that the client sees, if it is not one of the fixed set; `None` if the client sees `code`.
     pub(crate) shown_code: Option<String>,
     pub(crate) detail: String,
-    /// The problems in a model's text; empty if the text is not the cause.
+    /// The errors in the model's text that are the cause; empty if the text is not the cause.
     pub(crate) diagnostics: Vec<Value>,
-    /// The value of the header `Retry-After` in seconds; `None` without the header.
+    /// The value of the header `Retry-After` in seconds; `None` if the response does not have this header.
     pub(crate) retry_after: Option<u32>,
-    /// The value of the header `Allow`; `None` without the header.
+    /// The value of the header `Allow`; `None` if the response does not have this header.
     pub(crate) allow: Option<&'static str>,
-    /// True if the connection must be closed after the response, because its bytes cannot be trusted any more.
+    /// True if the connection must be closed after the response, because further bytes from the client cannot be trusted.
     pub(crate) closes: bool,
     /// True if the body of the request was read to its end, so that another request may follow.
     pub(crate) body_is_read: bool,
@@ -41,32 +41,32 @@ impl Problem {
         Problem { status, code, shown_code, detail, diagnostics, retry_after, allow, closes, body_is_read }
     }
 
-    /// The problem of a request that the server does not understand.
+    /// Makes the problem for a request that the server does not understand (status 400).
     pub(crate) fn bad(code: &'static str, detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// The problem of a request that comes while too many others are in progress.
+    /// Makes the problem for a request that comes while too many requests are in progress (status 429).
     pub(crate) fn busy(detail: impl Into<String>) -> Problem {
         Problem { retry_after: Some(1), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, "concurrency", detail) }
     }
 
-    /// The problem of a failure inside the server.
+    /// Makes the problem for a failure inside the server (status 500).
     pub(crate) fn internal(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
     }
 
-    /// Returns this problem for a connection that must be closed after the response.
+    /// Returns this problem, with the demand to close the connection after the response.
     pub(crate) fn closing(self) -> Problem {
         Problem { closes: true, ..self }
     }
 
-    /// Returns this problem for a request whose body was read to its end.
+    /// Returns this problem, with the note that the body of the request was read to its end.
     pub(crate) fn after_body(self) -> Problem {
         Problem { body_is_read: true, ..self }
     }
 
-    /// The problem that a row, or a model as a whole, fails with `error`. `sources` are the texts of the model.
+    /// Makes the problem for `error`, with which a row, or a model as a whole, fails. `sources` are the texts of the model.
     pub(crate) fn of_error(error: &Error, sources: Option<&cembra::program::Sources>) -> Problem {
         let mut problem = Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.code(), message(error));
         // Wrong data have no place in the text.
@@ -76,7 +76,7 @@ impl Problem {
         problem
     }
 
-    /// The problem that a table cannot be read further.
+    /// Makes the problem for `error`, because of which a table in a request cannot be read further.
     pub(crate) fn of_data(error: &DataError) -> Problem {
         let status = match error.code() {
             DataCode::Limit => StatusCode::PAYLOAD_TOO_LARGE,
@@ -90,7 +90,7 @@ impl Problem {
         Problem::new(status, error.code().as_str(), format!("{line}{}{hints}", data_message(error)))
     }
 
-    /// The body of the response.
+    /// The JSON body of the response.
     pub(crate) fn body(&self) -> Bytes {
         let code = self.shown_code.as_deref().unwrap_or(self.code);
         let mut object = json!({
@@ -134,7 +134,7 @@ pub(crate) fn data_message(error: &DataError) -> String {
     }
 }
 
-/// The error of one row, as it stands in the place of the row.
+/// The error of one row, which the answer reports in place of the row, or in a further column.
 #[derive(Clone, Debug)]
 pub(crate) struct RowError {
     pub(crate) code: &'static str,
@@ -150,7 +150,7 @@ impl RowError {
         RowError { code: error.code().as_str(), message: data_message(error) }
     }
 
-    /// The object in the place of row `row`, counted from 0.
+    /// The JSON object that the answer has in place of row `row`, counted from 0.
     pub(crate) fn object(&self, row: u64) -> Value {
         json!({"error": {"code": self.code, "message": self.message, "row": row}})
     }
@@ -193,7 +193,7 @@ fn place(object: &mut Map<String, Value>, span: Option<Span>, sources: Option<&c
     object.insert("column".to_owned(), column.into());
 }
 
-/// The last part of a path: clients need not know where the folder is.
+/// The last part of the path `path`, for messages: clients need not know where the folder is.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

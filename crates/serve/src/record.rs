@@ -1,4 +1,5 @@
-//! The record of a request, for metrics and the log, and the reply that may take the record along.
+//! The record of a request, for metrics and the log. Also the reply to a request: if the reply is a stream, it takes
+//! the record along.
 
 use crate::answer::Answer;
 use crate::models::ModelVersion;
@@ -9,13 +10,14 @@ use hyper::StatusCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The record of a request for metrics and the log. It is closed when the answer is made, or at the end of a stream.
+/// The record of a request for metrics and the log. The record is closed when the answer is made, or at the end of a
+/// stream.
 pub(crate) struct Record {
     start: Instant,
     state: Arc<State>,
     model: Option<Arc<ModelVersion>>,
     status: u16,
-    /// The state of the connection.
+    /// The state of the connection that the request came on.
     pub(crate) flags: Arc<Flags>,
 }
 
@@ -35,7 +37,8 @@ impl Record {
         self.status = status.as_u16();
     }
 
-    /// Records the problem that refuses the request, or that ends a stream early, after its status was sent.
+    /// Counts `problem` in the metrics. The problem refuses the request, or ends a stream early, after its status was
+    /// sent.
     pub(crate) fn add_problem(&self, problem: &Problem) {
         self.state.metrics.failed(self.model.as_ref().map(|model| &model.metrics), problem.code, 1);
     }
@@ -51,7 +54,7 @@ impl Drop for Record {
     }
 }
 
-/// The reply to a request.
+/// The reply to a request, whole or as a stream.
 pub(crate) enum Reply {
     /// The whole answer.
     Whole(Answer),

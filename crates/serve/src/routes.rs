@@ -1,4 +1,4 @@
-//! The paths of the server: which function answers which request. The checks before are in `guard`, the work of models in `requests`.
+//! The paths of the server: which function answers which request. The checks on requests are in `guard`, evaluations of models in `requests`.
 
 use crate::answer::{Answer, close, json, refusal, whole};
 use crate::models::ModelVersion;
@@ -65,7 +65,7 @@ impl Route<'_> {
     }
 }
 
-/// Answers a request on the connection that has the state `flags`.
+/// Answers a request. `flags` is the state of the connection that the request came on.
 pub(crate) async fn respond(request: Request<Incoming>, state: &Arc<State>, flags: &Arc<Flags>) -> Answer {
     let mut record = Record::new(state.clone(), flags.clone());
     let (parts, body) = request.into_parts();

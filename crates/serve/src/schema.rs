@@ -1,4 +1,4 @@
-//! JSON Schemas of the types of models, for the description of the server.
+//! JSON Schemas for the types of inputs and outputs, for the OpenAPI description of the server.
 
 use cembra::values::Promise;
 use cembra::{Field, QType, Scalar};
@@ -23,7 +23,7 @@ pub(crate) fn inputs(fields: &[Field]) -> Value {
     object(properties.collect(), required.into_iter().map(Value::from).collect())
 }
 
-/// The default of an input as JSON; `None` if it has none.
+/// The default of an input as JSON; `None` if the input has no default.
 pub(crate) fn default(field: &Field) -> Option<Value> {
     if field.is_empty_by_default {
         return Some(if field.qtype.as_map().is_some() { json!({}) } else { json!([]) });

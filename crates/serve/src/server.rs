@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-/// A running server. It runs until [`shut_down`](Server::shut_down) is called; dropping it ends it at once.
+/// A running server. It runs until [`shut_down`](Server::shut_down) is called; dropping the `Server` ends it at once.
 pub struct Server {
     runtime: Runtime,
     address: SocketAddr,
@@ -25,8 +25,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds the address, starts the threads, and begins to read the models. Requests are accepted when this returns; models answer once they
-    /// are compiled.
+    /// Binds the address, starts the threads, and begins to read the models. When this function returns, requests are accepted; a model answers
+    /// requests once it is compiled.
     ///
     /// # Errors
     /// If the folder cannot be read or the address cannot be bound.
@@ -72,7 +72,7 @@ impl Server {
         self.address
     }
 
-    /// Begins to end the server: it accepts no connection any more, and answers the requests that it has.
+    /// Begins to end the server: new connections are not accepted any more, and requests that have arrived are still answered.
     pub fn shut_down(&self) {
         self.state.stage.send_if_modified(|stage| {
             let runs = *stage == Stage::Runs;
@@ -81,7 +81,7 @@ impl Server {
         });
     }
 
-    /// Waits until all requests are answered after [`shut_down`](Server::shut_down).
+    /// Waits until [`shut_down`](Server::shut_down) was called and all requests are answered.
     pub fn wait(self) {
         let Server { runtime, accepting, .. } = self;
         // The task ends after the last connection. It is only cancelled with the runtime.

@@ -1,4 +1,4 @@
-//! The state of a running server, which all of its connections share. It is made by `server`, and does not answer requests.
+//! The state of a running server, which all of its connections share. The module `server` makes the state, and `routes` uses it to answer requests.
 
 use crate::arguments::{Settings, Token};
 use crate::guard::Guard;
@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, watch};
 
-/// The requests of the page that are worked on at the same time.
+/// The most requests of the server's web page that are worked on at the same time.
 pub(crate) const PAGE_WORKERS: usize = 2;
 
 /// The stages in which a server ends.
@@ -23,7 +23,7 @@ pub(crate) enum Stage {
     Ends,
 }
 
-/// The state that all connections share.
+/// The state of a running server, which all of its connections share.
 pub(crate) struct State {
     pub(crate) settings: Arc<Settings>,
     pub(crate) guard: Guard,
@@ -34,7 +34,7 @@ pub(crate) struct State {
     pub(crate) stage: watch::Sender<Stage>,
 }
 
-/// The page and the token of its requests.
+/// The web page at `/`, and the token that the page's requests must have.
 pub(crate) struct Page {
     pub(crate) document: Document,
     pub(crate) token: Token,
@@ -42,7 +42,7 @@ pub(crate) struct Page {
 }
 
 impl State {
-    /// True once the server ends.
+    /// Returns true once the server has begun to end.
     pub(crate) fn ends(&self) -> bool {
         *self.stage.borrow() > Stage::Runs
     }

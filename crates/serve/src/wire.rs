@@ -1,7 +1,8 @@
-//! The socket of a connection, as hyper reads and writes it. It finds heads of requests that programs read differently (request smuggling), and ends a
-//! connection whose client takes too long to take an answer. It does not parse requests otherwise.
+//! The socket of a connection, as hyper reads and writes it. The socket recognizes heads of requests that programs read differently (request
+//! smuggling), and ends a connection whose client takes too long to receive an answer. Requests are parsed by hyper.
 //!
-//! hyper takes the length from `Transfer-Encoding` if a request has `Content-Length` too, and removes the latter, so it cannot be refused later.
+//! If a request has both `Transfer-Encoding` and `Content-Length`, hyper uses `Transfer-Encoding` and removes `Content-Length`. So such a request
+//! must be recognized here.
 
 use memchr::memchr;
 use std::io;
@@ -13,10 +14,10 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// The most bytes of a head that are looked at. hyper refuses longer heads.
+/// The most bytes of a request's head. Heads are checked up to this length, and hyper refuses longer heads.
 pub(crate) const HEAD_BYTES: usize = 32 << 10;
 
-/// The flags that a connection's socket sets for its requests.
+/// The flags that the socket of a connection sets for the connection's requests.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     /// True if a head was read that other programs may read differently.
@@ -30,13 +31,13 @@ impl Flags {
         self.is_ambiguous.load(Ordering::Relaxed)
     }
 
-    /// True while bytes that were given to the socket are not taken by the client's system.
+    /// Returns true while bytes that were written to the socket wait until the client's system receives them.
     pub(crate) fn are_writing(&self) -> bool {
         self.is_writing.load(Ordering::Relaxed)
     }
 }
 
-/// The socket of a connection.
+/// The socket of a connection, which checks requests.
 pub(crate) struct Wire<S> {
     socket: S,
     heads: Heads,

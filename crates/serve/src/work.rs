@@ -12,20 +12,20 @@ const BODIES_KIB: usize = 512 << 10;
 
 /// The limits on the requests that are in progress.
 pub(crate) struct Work {
-    /// A permit for each request to a model.
+    /// The permits for requests to models: each request in progress holds one.
     pub(crate) requests: Arc<Semaphore>,
     /// The number of these permits.
     most_requests: usize,
-    /// A permit for each stream of rows.
+    /// The permits for streams of rows: each stream holds one.
     pub(crate) streams: Arc<Semaphore>,
     /// A permit for each thread that computes, besides those of connections.
     compute: Arc<Semaphore>,
-    /// A permit for each KiB of bodies in memory.
+    /// The permits for memory: one for each KiB of request bodies in memory.
     pub(crate) bodies: Arc<Semaphore>,
 }
 
 impl Work {
-    /// The most streams at the same time.
+    /// The most streams of rows at the same time.
     pub(crate) fn most_streams(settings: &Settings) -> usize {
         STREAMS.min(settings.arguments.concurrency as usize)
     }
@@ -41,12 +41,12 @@ impl Work {
         }
     }
 
-    /// The requests to models that are in progress.
+    /// The number of requests to models that are in progress.
     pub(crate) fn in_progress(&self) -> usize {
         self.most_requests.saturating_sub(self.requests.available_permits())
     }
 
-    /// Waits for the permit to compute on a thread besides those of connections.
+    /// Waits for a permit to compute on a thread that does not serve connections.
     pub(crate) fn computing(&self) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> + use<> {
         self.compute.clone().acquire_owned()
     }

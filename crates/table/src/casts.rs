@@ -146,8 +146,8 @@ pub(crate) fn with_views(of: &DataType) -> DataType {
     })
 }
 
-/// The type `of` with each leaf type of its lists, maps and structs replaced by the result of `leaf`, which is called for the leaves in their
-/// order. The function recurses, but not deeply, because readers limit how deep types nest.
+/// The type `of` with each leaf type of its lists, maps and structs replaced by the result of `leaf`. The calls of `leaf` are in the order of the
+/// leaf types. `with_leaves` recurses, but not deeply, because readers limit how deep types nest.
 pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> DataType) -> DataType {
     let mut inside =
         |field: &FieldRef| Arc::new(Field::clone(field).with_data_type(with_leaves(field.data_type(), leaf)));
@@ -161,8 +161,8 @@ pub(crate) fn with_leaves(of: &DataType, leaf: &mut dyn FnMut(&DataType) -> Data
     }
 }
 
-/// Converts the string views in `array` to `wanted`, the file's own string types, by copying the strings, and subtracts the copied bytes
-/// from `left`. An array that has the type already is returned unchanged.
+/// Converts the string views in `array` to `wanted`, the file's own string types, by copying the strings, and subtracts the copied bytes from `left`.
+/// An array that already has the type `wanted` is returned unchanged.
 ///
 /// # Errors
 /// If the strings have more than `left` bytes, or more bytes than the offsets of the type `wanted` can address.
@@ -183,8 +183,8 @@ fn too_many_bytes(bytes: u64) -> DataError {
         .hint("read fewer rows at once")
 }
 
-/// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. The function recurses at most as
-/// deep as types nest, like [`with_views`].
+/// The number of bytes in all string views of `array`. Bytes that several elements share count once per element. Like [`with_views`], this function
+/// recurses as deep as the type nests.
 pub(crate) fn viewed(array: &dyn Array) -> u64 {
     match array.data_type() {
         DataType::Utf8View => array.as_string_view().lengths().map(u64::from).sum(),
@@ -254,7 +254,7 @@ fn strings<T: ByteArrayType, S: AsRef<T::Native>>(
     Ok(Arc::new(made.finish()))
 }
 
-/// The lists of `array` as large lists (with 64-bit offsets). The child array of the result has only elements that are in some list. `None` if
+/// The lists of `array` as large lists (with 64-bit offsets). The child array of the result has only the elements that belong to a list. `None` if
 /// `array` is not a column of lists.
 pub(crate) fn large_lists(array: &ArrayRef) -> Option<LargeListArray> {
     let lists = with_long_points(array)?;

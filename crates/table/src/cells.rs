@@ -297,7 +297,8 @@ pub fn array_of(value: &Value) -> Option<ArrayRef> {
     Some(array_of_column(column, &qtype, 1))
 }
 
-/// Makes a struct array for the tuple type `qtype` from the arrays of its fields. With `tolerant`, every field may be missing.
+/// Makes a struct array for the tuple type `qtype` from the arrays of its fields. If `tolerant` is true, every field may be
+/// missing.
 pub fn tuple(qtype: &QType, arrays: Vec<ArrayRef>, rows: usize, tolerant: bool) -> ArrayRef {
     let QType::Tuple(types) = qtype else { return Arc::new(StructArray::new_empty_fields(rows, None)) };
     if arrays.is_empty() {

@@ -165,8 +165,8 @@ impl Chunks {
 }
 
 impl Chunks {
-    /// Records that the strings decoded from a page of `column` take `bytes` bytes. They take memory in addition to the page, because the page
-    /// stores a prefix that strings share only once.
+    /// Records that the strings decoded from a page of `column` take `bytes` bytes. These strings take memory in addition to the page, because a
+    /// prefix that several strings share is stored only once in the page.
     ///
     /// # Errors
     /// If all pages together exceed the limit.
@@ -179,8 +179,8 @@ impl Chunks {
     }
 }
 
-/// The reader's access to the memory checks of pages: it resets them when a batch of rows begins, and returns the
-/// reason why reading stopped.
+/// Access to the memory checks of pages, for the reader of rows. The reader resets the checks when a batch of rows
+/// begins, and asks for the reason why reading stopped.
 pub(crate) struct Rows {
     state: Arc<Mutex<State>>,
     most_bytes: u64,
@@ -203,7 +203,7 @@ fn wrong(what: &str) -> DataError {
     DataError::unreadable(format!("not Parquet: {what}"))
 }
 
-/// The error that more bytes than the memory limit would be read at once; `message` says which.
+/// The error that more bytes would be read at once than the memory limit allows. `message` says which bytes.
 pub(crate) fn too_large(message: String) -> DataError {
     DataError::new(DataCode::Limit, message).hint("raise the limit: `--set-limit array_bytes=..`")
 }

@@ -1,6 +1,6 @@
 //! Conversion of the columns of typed files (Parquet, Arrow) to the requested columns: it selects the columns that are needed, and converts their
-//! values to the types of the inputs. A number may be converted to a wider type, or to a float. A narrower integer type, or an integer type for
-//! floats, is possible if no value changes. Columns that are copied to the results stay as they are.
+//! values to the types of the inputs. A number may be converted to a wider type, or to a float. Integers may be converted to a narrower type, and
+//! floats to integers, if no value changes. Columns that are copied to the results stay as they are.
 
 use super::casts::{converted, large_lists, viewed, with_empty_lists, without_views};
 use super::cells;
@@ -227,7 +227,7 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
-    /// The number of `rows`, from the first on, that fit into `room`. Each row takes memory for every field of its values, even for values
+    /// The number of `rows`, from the first on, that fit into the memory `room`. Each row takes memory for every field of its values, even for values
     /// that are missing in the file.
     ///
     /// # Errors

@@ -109,7 +109,7 @@ impl DataError {
         }
     }
 
-    /// Returns this error with the name of the file.
+    /// Returns this error with `file` as the name of its file.
     pub fn in_file(mut self, file: &str) -> Self {
         self.0.file = Some(file.to_owned());
         self
@@ -121,8 +121,8 @@ impl DataError {
         self
     }
 
-    /// Returns this error with element `at` of the list `list` as its place: its column becomes the path of that
-    /// element. If the error already had a path inside the element, this path is appended.
+    /// Returns this error with element `at` of the list `list` as its place: the error's column becomes the path of
+    /// that element (`list.at`). If the error already had a path inside the element, that path is appended.
     #[must_use]
     pub fn in_element(mut self, list: &str, at: usize) -> Self {
         let inside = self.0.column.as_deref().and_then(|column| column.strip_prefix(list)).unwrap_or_default();
@@ -142,7 +142,7 @@ impl DataError {
         self
     }
 
-    /// Returns this error with the name of the column.
+    /// Returns this error with `column` as the name of its column.
     pub fn in_column(mut self, column: &str) -> Self {
         self.0.column = Some(column.to_owned());
         self
@@ -178,7 +178,7 @@ impl DataError {
         self.0.line
     }
 
-    /// The name of the column that the error is about, or the path of the field (`p.0`); `None` if it is not about a column.
+    /// The name of the column that the error is about, or the path of the field (`p.0`); `None` if the error is not about a column.
     pub fn column(&self) -> Option<&str> {
         self.0.column.as_deref()
     }

@@ -33,7 +33,7 @@ use std::fmt::Display;
 /// The deepest nesting of types that is shown: each level is a recursive call.
 const NESTING: usize = 64;
 
-/// Returns true if values of the type `of` can be written as text and JSON. The only reason against it is that the type nests too deep.
+/// Returns true if values of the type `of` can be written as text and JSON. The result is false only for a type that nests too deep.
 pub(crate) fn is_shown(of: &DataType) -> bool {
     // Each level adds its children, so no recursion is needed.
     let mut level = vec![of];
@@ -58,7 +58,7 @@ pub(crate) fn has(of: &DataType, is_one: impl Fn(&DataType) -> bool) -> bool {
     false
 }
 
-/// Returns true if the type `of` is a view type or has one nested in it. [`is_shown`] must hold for `of`.
+/// Returns true if the type `of` is a string view type (`Utf8View`, `BinaryView`) or has one nested in it. [`is_shown`] must hold for `of`.
 pub(crate) fn has_views(of: &DataType) -> bool {
     has(of, |of| matches!(of, DataType::Utf8View | DataType::BinaryView))
 }
@@ -218,7 +218,7 @@ where
     out.extend_from_slice(decimal_text(array.as_primitive::<T>(), row).as_bytes());
 }
 
-/// The digits of the decimal in `row`, even if there are more than its declared precision.
+/// The digits of the decimal in `row`, even if the decimal has more digits than its declared precision.
 pub(crate) fn decimal_text<T: DecimalType>(decimals: &PrimitiveArray<T>, row: usize) -> String
 where
     T::Native: Display,
@@ -252,7 +252,7 @@ fn quoted(out: &mut Vec<u8>, text: &str, form: Form) {
     out.extend_from_slice(quote);
 }
 
-/// The key of `row` in `keys`, as an index into the dictionary's values; `None` if it is not a valid index.
+/// The key of `row` in `keys`, as an index into the dictionary's values; `None` if the key is not a valid index.
 pub(crate) fn key(keys: &dyn Array, row: usize) -> Option<usize> {
     downcast_integer_array!(keys => keys.value(row).to_usize(), _ => None)
 }

@@ -1,6 +1,6 @@
-//! Calls of the libraries that read foreign file formats. Such a library may panic on a broken file; this module turns the panic into an
-//! error. Exhausted memory or stack ends the process and cannot be caught here: `messages` and `chunks` prevent it by checking lengths and
-//! depths before.
+//! Calls of the libraries that read foreign file formats. Such a library may panic on a broken file; this module turns the panic into an error.
+//! Exhausted memory or stack ends the process and cannot be caught here: the modules `messages` and `chunks` prevent it by checking lengths and
+//! depths before such a call.
 //!
 //! The panic hook, which prints panics, belongs to the program. The hook can call [`is_guarded`] and print nothing for a panic that becomes an
 //! error.

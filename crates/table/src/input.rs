@@ -48,7 +48,7 @@ pub struct Input {
 pub struct Text {
     /// The reader of the text's bytes, without a byte order mark.
     pub reader: Bytes,
-    /// True if the text comes from a file, so that reading on never waits.
+    /// True if the text comes from a file, so that a read never waits for more bytes.
     pub file: bool,
 }
 
@@ -234,7 +234,8 @@ impl Input {
     }
 }
 
-/// Appends the bytes that `reader` has available to `bytes`, at most `most`, and returns their number; 0 at the end of the data.
+/// Appends the bytes that `reader` has available to `bytes`, but at most `most` bytes. Returns the number of bytes; 0 at the end of
+/// the data.
 pub fn read_some(reader: &mut impl Read, bytes: &mut Vec<u8>, most: usize) -> io::Result<usize> {
     let before = bytes.len();
     bytes.resize(before + most, 0);

@@ -1,6 +1,5 @@
-//! Reader for Arrow IPC, as a stream. An Arrow file is a stream between a magic number and a footer; it is read from its beginning without the
-//! footer. The footer is used only for a file without a schema at its beginning, as Polars writes it. Columns that are not requested are not
-//! decoded.
+//! Reader for Arrow IPC streams and files. A file is a stream between a magic number and a footer, so it is read like a stream. The footer is used
+//! only if a file has no schema at its beginning, as Polars writes files. Columns that are not requested are not decoded.
 
 use super::chunks::METADATA_SHARE;
 use super::conversion::{Conversion, ConversionPlan};

@@ -1,5 +1,5 @@
-//! Tables for cembra: readers and writers of data files and of NumPy's arrays. Rows are passed in batches: Arrow `RecordBatch`es with the line or
-//! number of each row. Models are not run here: this crate knows only the names and types of their inputs and outputs.
+//! Tables for cembra: readers and writers of data files and of NumPy's arrays. Rows are passed in batches: Arrow `RecordBatch`es with the line or the
+//! row number of each row. Models are not run here: this crate knows only the names and types of their inputs and outputs.
 //!
 //! Reading starts with [`Dataset::open`]. [`Dataset::bind`] selects the requested columns and returns a [`Table`],
 //! whose [`Source`] returns [`Piece`]s: undecoded parts of the file, which any thread may decode. Writing goes through
@@ -58,7 +58,7 @@ use std::path::Path;
 /// The default number of rows that are read and computed at once.
 pub const BATCH_ROWS: usize = 1 << 16;
 
-/// The default for the most bytes of a data file that may be in memory at once.
+/// The default limit for the bytes of a data file that are in memory at once.
 pub const MOST_BYTES: u64 = 4 << 30;
 
 /// A format of data files.
@@ -81,8 +81,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The data format that the extension of `path` stands for, in upper or lower case; `None` if no format has that extension. An
-    /// extension of a compression (`.gz`, `.zst`, `.zstd`) is skipped.
+    /// The data format for the extension of `path`, such as CSV for `a.csv` and `a.CSV`; `None` if no format has the extension. The extension of a
+    /// compression (`.gz`, `.zst`, `.zstd`) is skipped, so `a.csv.gz` is CSV too.
     pub fn of_path(path: &Path) -> Option<Format> {
         let ending = |path: &Path| Some(path.extension()?.to_str()?.to_ascii_lowercase());
         let last = ending(path)?;
@@ -92,7 +92,7 @@ impl Format {
         }
     }
 
-    /// The data format that the extension `ending`, in lower case, stands for; `None` if no format has it.
+    /// The data format for the extension `ending`, such as `csv`, which must be in lower case; `None` if no format has this extension.
     pub fn of_ending(ending: &str) -> Option<Format> {
         Some(match ending {
             "csv" => Format::Csv,
@@ -125,14 +125,14 @@ pub struct ReadOptions {
     pub format: Format,
     /// For CSV: the texts that stand for a missing value, besides an empty field.
     pub nulls: Vec<String>,
-    /// For CSV: the character that separates fields; `None` for the candidate that occurs most often in the header.
+    /// For CSV: the character that separates fields; `None` for the candidate (comma, semicolon, ..) that occurs most often in the header.
     pub delimiter: Option<u8>,
-    /// The spelling of numbers, dates and timestamps in the data. A decimal comma in it applies to CSV only.
+    /// The spelling of numbers, dates and timestamps in the data. A decimal comma in the spelling applies to CSV only.
     pub spelling: Spelling,
     /// The approximate number of rows that are read at once.
     pub batch_rows: usize,
-    /// The most bytes that are allocated at once for compressed data, or for data that declare their own length: a message of Arrow, or the
-    /// Parquet pages that hold the rows.
+    /// The most bytes that are allocated at once for compressed data, or for a part of the file whose length the file declares: an Arrow message, or
+    /// the Parquet pages of the rows that are read at once.
     pub most_bytes: u64,
     /// True if rows that cannot be read are skipped and reported.
     pub tolerant: bool,
@@ -157,19 +157,21 @@ pub struct Request {
     pub leaves: Vec<RequestedLeaf>,
     /// The choice of columns that are copied to the results.
     pub keep: Keep,
-    /// The declared types of columns that are copied to the results, by column name. They are for formats whose columns have no types (CSV, JSON).
+    /// The declared types of columns that are copied to the results, by column name. Types can be declared for formats whose columns have no types
+    /// (CSV, JSON).
     pub kept_types: BTreeMap<String, QType>,
     /// True if the fields of a CSV are copied to the results as they are written, not as values of an inferred type.
     pub verbatim: bool,
-    /// The names of the model's outputs, if the results are JSON, so that JSON data are copied to them in their
-    /// original spelling. A member of the data with the name of an output is not copied. `None` if data are copied as
-    /// values.
+    /// The names of the model's outputs, if JSON data are copied to JSON results in their original spelling (`1e3`
+    /// stays `1e3`). A member of a JSON object is not copied if it has the name of an output. `None` if data are copied
+    /// as values.
     pub as_written: Option<Vec<String>>,
-    /// The column types of the first file, for a request to a later file; `None` for the first file.
+    /// The column types of the first of several data files, for a request to a later file; `None` for the first file.
     pub found: Option<ColumnTypes>,
 }
 
-/// The form in which a column stores its values: as values of models, as the texts of the file, or as Arrow values that models do not have.
+/// The form in which a column stores its values: as values of a type that models have, as the texts of the file, or as values of an Arrow type that
+/// models do not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Form {
     /// The column has values of this type of models, in an array of the matching Arrow type.
@@ -184,7 +186,7 @@ pub enum Form {
     AsWritten,
 }
 
-/// A named column of the results or of the data, with the form of its values.
+/// A column of the results or of the data: its name, and the form (such as texts) in which it stores its values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Named {
     /// The name of the column in the results or in the data.
@@ -198,7 +200,7 @@ pub struct Named {
 pub struct Batch {
     /// The columns of the batch: first the requested inputs, then the columns copied to the results.
     pub rows: RecordBatch,
-    /// The place of each row in the data: its line or number.
+    /// The place of each row in the data: the line that the row starts on, or the row number.
     pub places: Places,
 }
 
@@ -245,7 +247,7 @@ impl Decoded {
 /// Makes an Arrow batch of `rows` rows from `columns`.
 ///
 /// # Errors
-/// If the columns do not fit the schema.
+/// If the columns do not fit `schema`.
 pub fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch, DataError> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
@@ -262,12 +264,12 @@ pub struct HeldBlock {
     pub bytes: u64,
 }
 
-/// A memory limit for the rows that are decoded from a piece at once.
+/// A memory limit for the rows that are decoded at once from a piece (an undecoded part of a file).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// The most bytes of the decoded rows, missing values included.
     pub bytes: u64,
-    /// True if the first row is decoded even if it is larger than `bytes`. The limit for a single row of the data still applies.
+    /// True if the first row is decoded even if it is larger than `bytes`. The separate limit for the size of any row of the data still applies.
     pub takes_any_row: bool,
 }
 
@@ -332,7 +334,7 @@ pub struct Table {
     pub counted: Option<Vec<Scalar>>,
     /// The schema of every batch that is read from the table.
     pub schema: SchemaRef,
-    /// True if the place of a row is its row number; false if it is its line.
+    /// True if the place of a row in the data is a row number; false if the place is a line.
     pub numbered: bool,
     /// The number of rows in the file; `None` if the file does not state it.
     pub total: Option<u64>,
@@ -354,7 +356,7 @@ impl Table {
     }
 }
 
-/// An open data file whose columns are not selected yet. If the format has a header or a schema, it has been read.
+/// An open data file whose columns are not selected yet. If the format has a header or a schema, this header or schema has been read.
 pub struct Dataset {
     name: String,
     format: Format,
@@ -376,11 +378,11 @@ const NAME_BYTES: u64 = 256;
 /// The number of columns that are not counted against the memory limit.
 const FEW_COLUMNS: usize = 1_000;
 
-/// The most failed rows that are accepted among the rows that are read at once. The number is limited because an error takes more memory than most
-/// rows.
+/// The most failed rows in one decoded batch of a text file. After this number of failures the batch ends, because an error takes more memory than
+/// most rows.
 pub(crate) const MOST_FAILURES: usize = 4_096;
 
-/// Checks, before memory is reserved, that `columns` columns fit into `most_bytes`, if each takes `each` bytes besides its values.
+/// Checks, before memory is reserved, that `columns` columns fit into `most_bytes`, if each column takes `each` bytes besides its values.
 ///
 /// # Errors
 /// If the columns do not fit into `most_bytes`.
@@ -417,7 +419,7 @@ impl Dataset {
     /// Appends the rows of `files` after the rows of this file.
     ///
     /// # Errors
-    /// If a file cannot be opened, or has another format than the first one.
+    /// If a file cannot be opened, or has another format than the first file.
     pub fn followed_by(mut self, files: Vec<FileOpener>) -> Result<Dataset, DataError> {
         let mut names = Vec::new();
         for file in files {
@@ -477,7 +479,7 @@ impl Dataset {
     /// input has a declared type, no rows are read ahead.
     ///
     /// # Errors
-    /// If a column is absent or has another type, if the first rows (read to find a type) cannot be read as rows, or if there are more
+    /// If a requested column is absent or its type does not fit, if the first rows (read to find a type) cannot be read as rows, or if there are more
     /// columns than may be in memory at once.
     pub fn bind(mut self, request: &Request) -> Result<Table, DataError> {
         let later = std::mem::take(&mut self.later);

@@ -1,6 +1,6 @@
-//! The messages of an Arrow stream, each with metadata and a body, read with all lengths checked before use. No more memory is reserved
-//! than bytes exist, buffers must lie within their message, and the decompressed sizes must stay within the memory limit. Schemas are
-//! checked too, including those in Parquet's metadata.
+//! The messages of an Arrow stream, each with metadata and a body, read with all lengths checked before use. Memory is reserved only for bytes that
+//! exist, buffers must lie within their message, and the decompressed sizes must stay within the memory limit. Schemas are checked too, including
+//! those in Parquet's metadata.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -42,10 +42,10 @@ impl<R: Read> Messages<R> {
         self.most_bytes
     }
 
-    /// Reads the metadata of the next message; `None` after the last.
+    /// Reads the metadata of the next message; `None` after the last message.
     ///
     /// # Errors
-    /// If the data end within the metadata, or the metadata exceed their limit.
+    /// If the data end within the metadata, or the metadata exceed their share of the memory limit.
     pub(crate) fn metadata(&mut self) -> Result<Option<Vec<u8>>, DataError> {
         let mut word = [0; 4];
         match self.reader.read_exact(&mut word) {
@@ -74,7 +74,7 @@ impl<R: Read> Messages<R> {
         self.bytes(len).map(Some)
     }
 
-    /// Reads the body of the message whose metadata were read last. It has `len` bytes.
+    /// Reads the body of the message whose metadata were read last. The body has `len` bytes.
     ///
     /// # Errors
     /// If the data have fewer than `len` bytes left, or if `len` exceeds the memory limit.
@@ -140,8 +140,8 @@ pub(crate) fn check_schema(schema: Schema<'_>, metadata: usize) -> Result<(), Da
     Err(wrong("fields are nested more than 64 deep, which is the limit"))
 }
 
-/// Checks the lengths in the metadata `batch` of a record batch, whose columns are in the bytes `body`. Returns the decompressed size in
-/// bytes.
+/// Checks the lengths in the metadata `batch` of a record batch, whose columns are in the bytes `body`. Returns the size of the decompressed columns
+/// in bytes.
 ///
 /// # Errors
 /// If a buffer lies outside of the body, if the length of a column is invalid, or if the decompressed size exceeds `most` bytes.

@@ -156,12 +156,13 @@ fn header(reader: &mut impl Read) -> Result<(Header, u64), DataError> {
 /// Reads the array of a `.npy` file from its bytes.
 ///
 /// # Errors
-/// If the bytes are not a `.npy` file, if tensors cannot have its element type, or if the number of elements does not match the header.
+/// If the bytes are not a `.npy` file, if the array has an element type that tensors cannot have, or if the number of elements does not match the
+/// header.
 pub fn read_npy(bytes: &[u8]) -> Result<Tensor, DataError> {
     read_array(&mut { bytes }, Some(bytes.len() as u64), u64::MAX, u64::MAX).map(|(tensor, _)| tensor)
 }
 
-/// Reads the array of a `.npy` file of `bytes` bytes from `file`, piece by piece, so that memory holds it only once.
+/// Reads the array of a `.npy` file of `bytes` bytes from `file`, piece by piece, so that memory holds the array only once.
 ///
 /// # Errors
 /// The errors of [`read_npy`], or an error if the array has more than `most_bytes` bytes.
@@ -202,7 +203,8 @@ fn misfit(shape: &[usize], descr: &str, bytes: u64) -> DataError {
 /// Reads the header of a `.npy` file. `known` is the size of the file in bytes; `None` if it is unknown.
 ///
 /// # Errors
-/// If the bytes are not a `.npy` file, if tensors cannot have the element type, or if `known` does not match the header.
+/// If the bytes are not a `.npy` file, if the array has an element type that tensors cannot have, or if `known` is not the file size that follows
+/// from the header.
 pub(crate) fn describe(reader: &mut impl Read, known: Option<u64>) -> Result<ArrayHeader, DataError> {
     let (Header { descr, fortran_order, shape }, before) = header(reader)?;
     // This is checked before the shape is shown: a header has room for thirty thousand axes.
@@ -393,7 +395,7 @@ fn write_all<const N: usize, T: Copy>(out: &mut impl Write, elements: &[T], byte
 /// Reads those arrays of a `.npz` archive that the caller selects by name, and returns them with their names.
 ///
 /// # Errors
-/// If the data are not an archive, an array cannot be read, or the arrays have more than `most_bytes` bytes together.
+/// If the data are not an archive, if an array cannot be read, or if the arrays that are read have more than `most_bytes` bytes together.
 pub fn read_npz(
     archive: impl Read + Seek,
     is_wanted: impl Fn(&str) -> bool,

@@ -1,7 +1,7 @@
 //! Splits a JSON stream into its objects, each with the line that it starts on. The stream is an array of objects or a sequence of objects (JSON
 //! lines). This module only finds where objects end; the crate `cembra` parses the objects, perhaps later and on another thread.
 //!
-//! If unreadable rows are skipped, a line of JSON lines that does not begin a complete object counts as an unreadable row.
+//! If unreadable rows are skipped, a line in a sequence of objects counts as an unreadable row if it does not begin a complete object.
 
 use super::error::{DataCode, DataError};
 use super::schema::{RECORD_BYTES, RECORD_VALUES};

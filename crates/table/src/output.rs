@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A destination for results. A file that is dropped without [`Output::commit`] never appears.
+/// A destination for results. A file that is dropped without [`Output::commit`] never appears at its path.
 pub enum Output {
     /// The results go to the standard output of the process.
     Stdout(io::Stdout),

@@ -1,6 +1,6 @@
 //! Checks on the pages of Parquet between decompression and decoding. Dictionaries and delta-encoded strings declare a number of values, which is
-//! checked before the library reserves memory for the values. The lengths of compressed pages are checked earlier, by `chunks`. The days of INT96
-//! timestamps are checked too, because days that do not fit into microseconds would wrap around.
+//! checked before the library reserves memory for the values. The lengths of compressed pages are checked earlier, by the module `chunks`. The days
+//! of INT96 timestamps are checked too, because days that do not fit into microseconds would wrap around.
 
 #![deny(clippy::arithmetic_side_effects)]
 

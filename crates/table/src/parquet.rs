@@ -259,7 +259,7 @@ impl Source for ParquetSource {
     }
 }
 
-/// Rows of a Parquet or Arrow file as Arrow arrays, before their columns are converted to the requested ones.
+/// Rows of a Parquet or Arrow file as Arrow arrays, before their columns are converted to the requested columns.
 pub(crate) struct ArrowPiece {
     /// The rows as arrays of the types that the file's columns have.
     pub(crate) rows: RecordBatch,

@@ -1,10 +1,10 @@
 //! Reading and writing scalars as plain text, as in CSV. Missing values are not handled here.
 //!
-//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly `nan`,
-//! `inf` or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only zeros (`1.0`, as
-//! columns with missing values are often written). Booleans are `true` and `false`, also spelled `TRUE` and `True`. Masks are booleans or [words of
-//! their own](mask_holds). Values are rounded once, to the width of their own type. A number beyond the range of its float type is read as
-//! infinite. Bytes are in padded base64 with the standard alphabet, because they need not be text.
+//! A number is an optional sign, digits with at most one point among them, and an optional exponent (`7`, `+1`, `.5`, `1e5`), or exactly `nan`, `inf`
+//! or `-inf`. Nothing is trimmed: ` 1` is a text. Integers are digits with an optional sign, and perhaps a fraction of only zeros (`1.0`, as columns
+//! with missing values are often written). Booleans are `true` and `false`, also spelled `TRUE` and `True`. A mask (a value of type unit) is spelled
+//! as a boolean, or as [`present` or `missing`](mask_holds). Values are rounded once, to the width of their own type. A number beyond the range of
+//! its float type is read as infinite. Bytes are in padded base64 with the standard alphabet, because they need not be text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -33,7 +33,7 @@ fn mask(text: &str) -> Option<bool> {
     boolean(text).or_else(|| mask_holds(text))
 }
 
-/// Returns true if `text` is a mask (a value of type unit) that is false. It stands for a missing unit.
+/// Returns true if `text` is a mask (a value of type unit) that is false. A false mask stands for a missing unit.
 pub fn is_missing_mask(text: &[u8]) -> bool {
     str::from_utf8(text).is_ok_and(|text| mask(text) == Some(false))
 }
@@ -58,8 +58,8 @@ pub(crate) fn is_count(text: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns true if `number` would not be written with the same digits again. This holds for a code with a leading plus or zero, such as
-/// `+417` and `01234`, and for a number beyond an f64, such as `1e400`, which would become infinite.
+/// Returns true if `number` would not be written with the same digits again. This holds for a code with a leading plus or zero, such as `+417` and
+/// `01234`, and for a number beyond the range of f64, such as `1e400`, which would become infinite.
 pub(crate) fn loses_digits(number: &str) -> bool {
     let unsigned = number.strip_prefix('-').unwrap_or(number);
     let is_code = unsigned.starts_with('+') || unsigned.starts_with('0') && unsigned[1..].starts_with(is_digit);
@@ -80,8 +80,8 @@ pub(crate) fn is_exact(digits: &str) -> bool {
     digits.parse::<i64>().is_ok_and(|whole| (whole as f64) as i128 == i128::from(whole))
 }
 
-/// Returns true if inference allows the type `scalar` for a column that has `number`. Rows after the first are checked by this function too, so
-/// that all rows are read by the same rules.
+/// Returns true if inference allows the type `scalar` for a column that contains `number`. Rows after the rows that types were inferred from are
+/// checked by this function too, so that all rows are read by the same rules.
 pub(crate) fn is_as_inferred(scalar: Scalar, number: &str) -> bool {
     match scalar {
         Scalar::Int64 => !loses_digits(number) && number != "-0",

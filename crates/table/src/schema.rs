@@ -12,8 +12,8 @@ use std::borrow::Cow;
 /// closed.
 pub const RECORD_BYTES: usize = 64 << 20;
 
-/// The most fields of a CSV record, or values of a JSON object. They are limited because a field or value of one or two bytes in the file takes far
-/// more memory.
+/// The most fields of a CSV record, or values of a JSON object. Their number is limited because a field or value of one or two bytes in the file
+/// takes far more bytes in memory.
 pub const RECORD_VALUES: usize = 1 << 20;
 
 /// The most rows that are read ahead to find the types of undeclared inputs.
@@ -61,7 +61,7 @@ pub struct RequestedLeaf {
     pub name: String,
     /// The declared type of the input; `None` if the type is inferred from the data.
     pub qtype: Option<QType>,
-    /// True if the input is of lists, and a row without a list gets the empty list by default.
+    /// True if the values of the input are lists, and a row without a list gets the empty list by default.
     pub is_empty_by_default: bool,
 }
 
@@ -74,9 +74,10 @@ pub struct Column {
     pub qtype: QType,
     /// True if the type was inferred from the data, not declared.
     pub inferred: bool,
-    /// True if the input is of lists, and a row without a list gets the empty list by default.
+    /// True if the values of the input are lists, and a row without a list gets the empty list by default.
     pub is_empty_by_default: bool,
-    /// The hint to declare another type for the input, and the line of the text that suggests the hint; `None` if no text suggests one.
+    /// For CSV, if the type was inferred to be text: a hint for giving the input another type (such as `--null NA`), and the line of the field that
+    /// suggests the hint. `None` if no field suggests a hint.
     pub advice: Option<(String, u64)>,
 }
 
@@ -123,7 +124,7 @@ impl<T: PartialEq> InferredAt<T> {
         }
     }
 
-    /// The line of the row that decided the inferred type; `None` without rows.
+    /// The line of the row that decided the inferred type; `None` before the first row.
     pub(crate) fn line(&self) -> Option<u64> {
         self.found.as_ref().map(|(_, line)| *line)
     }
@@ -134,7 +135,7 @@ impl<T: PartialEq> InferredAt<T> {
 pub struct ColumnPlace<'a> {
     /// The name of the input.
     pub leaf: &'a str,
-    /// The name of the column, or the path of the tuple field (`p.0`, `p.x`); the input's name for a whole input.
+    /// The path of the tuple field (`p.0`, `p.x`) that the value is read for. If the place is not a tuple field: the name of the input or column.
     pub path: &'a str,
     /// True if the input's type was inferred from the data.
     pub inferred: bool,
@@ -199,7 +200,8 @@ pub fn declared_name(name: &str) -> Cow<'_, str> {
     if is_plain_name(name) { name.into() } else { print_value(&Value::from(name)).into() }
 }
 
-/// The hint for a missing list in the column `path`. It suggests a default only for an input, because a field of a struct cannot have one.
+/// The hint for a missing list in the column `path`. The hint suggests a default (`= []`) only for an input, because a field of a struct cannot have
+/// a default.
 pub(crate) fn empty_list_hint(path: &str) -> &'static str {
     match path.contains('.') {
         true => "write `[]`: a list cannot be missing, but may be empty",

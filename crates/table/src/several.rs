@@ -18,7 +18,7 @@ pub struct FileOpener {
     pub reopens: bool,
 }
 
-/// A data file after the first one, whose columns were checked. `dataset` is its open data if it cannot be opened again.
+/// A data file after the first one, whose columns were checked. `dataset` is the open data of a file that cannot be opened again, such as a pipe.
 pub(crate) struct LaterFile {
     following: FileOpener,
     dataset: Option<Dataset>,
@@ -34,7 +34,7 @@ pub struct ColumnTypes {
 }
 
 impl ColumnTypes {
-    /// The type of the input with the index `at`.
+    /// The type that the input with the index `at` has in the first file.
     pub(crate) fn leaf(&self, at: usize) -> Option<&QType> {
         self.leaves.get(at)
     }
@@ -60,10 +60,10 @@ impl ColumnTypes {
 }
 
 impl LaterFile {
-    /// Opens the file `following` and checks its format, which must be that of `first`. Appends the names of its columns to `names`.
+    /// Opens the file `following` and checks its format, which must be that of `first`. Appends the column names of the file to `names`.
     ///
     /// # Errors
-    /// If the file cannot be opened, or has another format.
+    /// If the file cannot be opened, or has another format than `first`.
     pub(crate) fn look(
         following: FileOpener,
         first: &Dataset,
@@ -170,7 +170,7 @@ impl Plan {
 /// Appends the rows of the files `later` to the table `first`.
 ///
 /// # Errors
-/// If a later file lacks a column, or has one of another type.
+/// If a later file lacks a column of the first file, or has the column with another type.
 pub(crate) fn after(first: Table, later: Vec<LaterFile>, request: &Request) -> Result<Table, DataError> {
     let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };

@@ -10,7 +10,7 @@ use cembra_runtime::{QType, Scalar};
 
 /// A field that lacks a value although its type is not optional and its struct is present.
 pub(crate) struct MissingField {
-    /// The row of the batch that has the struct.
+    /// The index in the batch of the row that has the struct.
     pub(crate) row: usize,
     /// The path to the field that lacks a value, as in `p.x`.
     pub(crate) path: String,

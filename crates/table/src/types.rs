@@ -37,7 +37,7 @@ pub fn element(scalar: Scalar) -> Field {
     Field::new_list_field(of_scalar(scalar), true)
 }
 
-/// The Arrow field for the elements of the type `list`; `None` if `list` is not the type of lists of structs.
+/// The Arrow field for the elements of the type `list`; `None` if `list` is not a type of lists of structs.
 pub fn element_of(list: &QType) -> Option<Field> {
     let element = list.element()?;
     Some(Field::new_list_field(of_qtype(element)?, may_be_missing(element)))
@@ -55,8 +55,8 @@ pub fn may_be_missing(qtype: &QType) -> bool {
     qtype.is_optional() || is_list || qtype.as_optional_struct().is_some()
 }
 
-/// The Arrow field for a column `name` of type `qtype` that is read. With `tolerant`, every part is nullable, because rows that fail are
-/// skipped.
+/// The Arrow field for a column `name` of type `qtype` that is read. With `tolerant`, the column and the fields of its tuples are nullable, because a
+/// row that fails may lack any value until it is skipped.
 ///
 /// # Errors
 /// If the type cannot be stored as data.

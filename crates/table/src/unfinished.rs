@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 /// The prefix of temporary file names.
 const PREFIX: &str = ".cembra-";
 
-/// A file that is being written, and moves to its path once it is complete. If it is dropped before it is complete, it is removed.
+/// A file that is being written, and that moves to its path once it is complete. A file that is dropped before it is complete is removed.
 #[derive(Debug)]
 pub struct PendingFile(Kind);
 

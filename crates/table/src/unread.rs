@@ -21,7 +21,7 @@ impl UnreadableColumns {
     /// Checks that `request` needs only columns that can be read.
     ///
     /// # Errors
-    /// If a column that cannot be read, or a field of its tuple, is an input or is copied to the results.
+    /// If a column that cannot be read is an input, is a field of an input that is a tuple (`p.x` for the input `p`), or is copied to the results.
     pub(crate) fn check(&self, request: &Request) -> Result<(), DataError> {
         let used = request.leaves.iter().find_map(|leaf| self.of_leaf(&leaf.name));
         let kept = match &request.keep {
@@ -74,8 +74,8 @@ pub(crate) fn schema_of(
     if unread.is_empty() { Err(broken) } else { Ok((Schema::new(fields), UnreadableColumns(unread))) }
 }
 
-/// The Arrow type that stands in for the unreadable type of `field` in an Arrow stream, because its values take as many bytes; `None` if the field
-/// is not an integer with a multiple of 8 bits.
+/// The Arrow type that stands in for the unreadable integer type of `field` in an Arrow stream: bytes of the size that the integers have. `None` if
+/// the type of `field` is not an integer with a multiple of 8 bits.
 pub(crate) fn of_same_bytes(field: arrow_ipc::Field<'_>) -> Option<DataType> {
     let bits = field.type_as_int().filter(|_| field.dictionary().is_none())?.bitWidth();
     (bits > 0 && bits % 8 == 0).then_some(DataType::FixedSizeBinary(bits / 8))

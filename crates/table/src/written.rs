@@ -1,6 +1,6 @@
-//! The size of rows as text, estimated before they are written. In memory, values may share data: the values of a dictionary, a buffer of views,
-//! the elements of list views, the names of fields. In files each value is written out in full, also in Parquet and Arrow. Rows are therefore
-//! written in groups of bounded size as text.
+//! The size of rows as text, estimated before they are written. In memory, values may share data: the values of a dictionary, a buffer of views, the
+//! elements of list views, the names of fields. In files each value is written out in full, also in Parquet and Arrow. So rows are written in groups,
+//! and the size of a group as text is bounded.
 
 use crate::chunks::too_large;
 use crate::error::DataError;

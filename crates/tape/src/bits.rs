@@ -21,7 +21,7 @@ impl Tape {
     /// skippable range of instructions) whose mask does not hold are poison, which must not change any output.
     ///
     /// # Safety
-    /// STRING-VIEW: the inputs and constants that the tape uses as views of strings must be such views.
+    /// STRING-VIEW: inputs and constants that the tape uses as views of strings (an address and a length) must be views of live strings.
     #[must_use]
     pub unsafe fn run_on_bits(&self, inputs: &[u64]) -> Outcome {
         let mut results: Vec<u64> = Vec::with_capacity(self.instrs.len());

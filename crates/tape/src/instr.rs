@@ -87,7 +87,7 @@ pub enum Bin {
 }
 
 impl Bin {
-    /// The largest magnitude that the power of [`Bin::Scale`] may have, for numbers of type `ty`.
+    /// The largest magnitude that the exponent `b` of the product `a * 2^b` ([`Bin::Scale`]) may have, for numbers of type `ty`.
     #[must_use]
     pub const fn most_scale(ty: MachineType) -> f64 {
         if matches!(ty, MachineType::F32) { 252.0 } else { 2044.0 }

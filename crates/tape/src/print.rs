@@ -49,7 +49,8 @@ impl fmt::Display for Instr {
 }
 
 impl Tape {
-    /// Lists the tape, one instruction per line, as in `v3 = Mul v1 v2`. The origin of a line is the plan's step, by index.
+    /// Lists the tape, one instruction per line, as in `v3 = Mul v1 v2`. The origin of a line is the index of the plan's step that the instruction
+    /// was recorded for.
     #[must_use]
     pub fn listing(&self) -> Listing {
         let mut listing = Listing::new();

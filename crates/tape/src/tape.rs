@@ -90,14 +90,14 @@ impl Tape {
         &self.outputs
     }
 
-    /// The step of the plan for which the instruction at position `at` was first recorded; other steps may use the
-    /// instruction too.
+    /// The index of the plan's step for which the instruction at position `at` was first recorded. Other steps of the
+    /// plan may use the instruction too.
     #[must_use]
     pub fn site(&self, at: usize) -> u32 {
         self.sites.get(at).copied().unwrap_or_default()
     }
 
-    /// Sets the step of the plan that the following instructions are recorded for.
+    /// Sets the index of the plan's step that the following instructions are recorded for.
     pub fn set_site(&mut self, site: u32) {
         self.site = site;
     }
@@ -108,7 +108,7 @@ impl Tape {
         std::mem::replace(&mut self.active, active)
     }
 
-    /// The mask that faults are restricted to while they are recorded; `None` if they are not restricted.
+    /// The mask to which faults that are recorded now are restricted; `None` if such faults are not restricted.
     #[must_use]
     pub fn active(&self) -> Option<Mask> {
         self.active

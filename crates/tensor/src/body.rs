@@ -57,7 +57,8 @@ impl Body {
 /// The number of graph nodes that are visited between two calls of [`Elements::go_on`], which checks for cancellation.
 pub(crate) const LOOKED_AT: usize = 256;
 
-/// An evaluator of bodies (elementwise expressions). The reference evaluator uses it, and the rewriter uses it to fold constants.
+/// An evaluator of bodies (elementwise expressions). The reference evaluator of graphs calls such an evaluator, and the rewriter folds constants with
+/// one.
 pub trait Elements: Sync {
     /// Evaluates a body (an elementwise expression) on the elements of `operands`, which have the types of its inputs
     /// and are broadcast to `extents`. Overwrites `outputs`, which have the types of the body's outputs, with the

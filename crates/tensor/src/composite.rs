@@ -1,6 +1,6 @@
-//! Functions on tensors that are composed of several operators, such as `mean` and `softmax`. Each is defined here by
-//! the nodes that it expands to, so it needs no rules of its own: its gradient, for example, follows from the gradients
-//! of the nodes.
+//! Functions on tensors that are composed of several operators, such as `mean` and `softmax`. Each function is defined
+//! here by the nodes that it expands to, so it needs no rules of its own. For example, its gradient follows from the
+//! gradients of the nodes.
 
 use crate::graph::check_axis;
 use crate::node::Reduction;
@@ -31,7 +31,7 @@ impl TensorGraph {
     /// Returns the mean of `x` over `axes`: the sum, divided by the number of elements that were added.
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not floats.
+    /// If `x` does not have these axes, or its elements are not floats.
     pub fn mean(&mut self, x: TensorNodeId, axes: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(x);
         let scalar = node.scalar;
@@ -62,7 +62,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not numbers.
+    /// If `x` does not have the axis `axis`, or its elements are not numbers.
     pub fn cum_sum(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let (scalar, rank) = (self.scalar(x), self.extents(x).len());
         check_axis(axis, rank)?;
@@ -107,7 +107,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no such axis, it has no indices, or the elements are not numbers.
+    /// If `x` does not have the axis `axis`, if this axis has no indices, or if the elements are not numbers.
     pub fn argmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         self.first_extreme(Reduction::Max, x, axis)
     }
@@ -149,7 +149,7 @@ impl TensorGraph {
     /// Returns the softmax of `x` along `axis`: `e / sum(e)`, where `e` is `exp(x - max(x))`.
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not numbers.
+    /// If `x` does not have the axis `axis`, or its elements are not numbers.
     pub fn softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
@@ -160,7 +160,7 @@ impl TensorGraph {
     /// Returns the logarithm of the softmax of `x` along `axis`: `z - log(sum(exp(z)))`, where `z` is `x - max(x)`.
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not numbers.
+    /// If `x` does not have the axis `axis`, or its elements are not numbers.
     pub fn log_softmax(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let below = self.below_largest(x, axis)?;
         let powers = self.map(id::EXP, &[below])?;
@@ -185,7 +185,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not numbers.
+    /// If `x` does not have the axis `axis`, or its elements are not numbers.
     pub fn logsumexp(&mut self, x: TensorNodeId, axis: usize) -> Result<TensorNodeId, Error> {
         let x = match self.scalar(x) {
             Scalar::Int32 | Scalar::Int64 => self.cast(x, self.number_type(&[x]))?,
@@ -216,8 +216,8 @@ impl TensorGraph {
     /// Returns the mean over rows of `-sum(y * log_softmax(z))`: the cross entropy between the distributions in the rows of `y` and the
     /// softmax of the rows of `z`.
     ///
-    /// It has a gradient of its own. For `z` it is `(p * sum(y) - y) / rows`, where `p` is `softmax(z)`; this is `(p - y) / rows` where a
-    /// row of `y` sums to 1. For `y` it is `-log_softmax(z) / rows`.
+    /// The gradient is computed by formulas of its own. For `z`, the formula is `(p * sum(y) - y) / rows`, where `p` is `softmax(z)`; in a row of `y`
+    /// whose sum is 1, this equals `(p - y) / rows`. For `y`, the formula is `-log_softmax(z) / rows`.
     ///
     /// # Errors
     /// If `z` and `y` are not matrices of the same extents, or their elements are not floats.
@@ -256,8 +256,8 @@ impl TensorGraph {
     /// Returns `function(x)` where `condition` holds, and `otherwise` elsewhere. In elements where `condition` does not hold, `function` is given
     /// `fill` instead of `x`.
     ///
-    /// Use it for functions that can fail, as an integer division by 0 does, because `tensor.where` computes both branches. Derivatives
-    /// need it only if the function has a gradient of its own, because a branch that is not chosen has no cotangent.
+    /// Use this method if `function` can fail, as an integer division by 0 does, because `tensor.where` computes both branches. Derivatives need this
+    /// method only if `function` has a user-defined gradient, because otherwise the branch that is not chosen has no cotangent.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -291,7 +291,7 @@ impl TensorGraph {
     /// Returns `x` normalised along `axis`: `(x - mean) / sqrt(mean((x - mean) ^ 2) + eps)`.
     ///
     /// # Errors
-    /// If there is no such axis, or the elements are not floats.
+    /// If `x` does not have the axis `axis`, or its elements are not floats.
     pub fn layer_norm(&mut self, x: TensorNodeId, axis: usize, eps: f64) -> Result<TensorNodeId, Error> {
         let mut kept: Extents = self.node(x).extents.clone();
         let mean = self.mean(x, &[axis])?;

@@ -264,9 +264,9 @@ impl ProductOrder {
         order
     }
 
-    /// Returns the order of products that needs the fewest operations. If several orders do, returns the order whose
-    /// largest product is the smallest. `None` if every order has a product that is too large to be considered. The
-    /// time is exponential in the number of factors.
+    /// Returns the order of products that needs the fewest operations. If several orders need equally few, returns the
+    /// order whose largest product is the smallest. `None` if every order has a product that is too large to be
+    /// considered. The time is exponential in the number of factors.
     ///
     /// # Errors
     /// The errors of [`ProductCost::product`].
@@ -535,10 +535,10 @@ impl PartialEq for Candidate {
 impl Eq for Candidate {}
 
 impl TensorGraph {
-    /// Returns a new graph for `outputs`, and the outputs in the new graph. There, products of several factors are
-    /// replaced by products of two. All leaves stay. `None` if the graph has no product of more than two factors. The
-    /// new graph is for dense tensors only: a slice placed among zeros no longer has the operand that determines its
-    /// tiles (blocks).
+    /// Returns a new graph for `outputs`, and the outputs in the new graph. In the new graph, products of several
+    /// factors are replaced by products of two. All leaves stay. `None` if the graph has no product of more than two
+    /// factors. The new graph is for dense tensors only: a slice placed among zeros no longer has the operand that
+    /// determines its tiles (blocks).
     ///
     /// # Errors
     /// If the new graph has too many nodes, or [`elements.go_on`](Elements::go_on) ends the rewriting.

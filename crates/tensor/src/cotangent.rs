@@ -15,7 +15,7 @@ type NodeResult = Result<TensorNodeId, Error>;
 pub(crate) struct Cotangent {
     /// The node with the values of the cotangent. It has the type and the extents of the node that the cotangent belongs to.
     pub(crate) value: TensorNodeId,
-    /// A mask that broadcasts to the extents of the values, true where the cotangent exists. `None` if it exists everywhere.
+    /// A mask that broadcasts to the extents of the values, true where the cotangent exists. `None` if the cotangent exists everywhere.
     pub(crate) exists: Option<TensorNodeId>,
     /// True if the values are 0 where the cotangent does not exist. If false, the values there may be anything, such as NaN.
     pub(crate) is_zero_elsewhere: bool,
@@ -69,9 +69,10 @@ impl Cotangent {
         Ok(Cotangent { exists, is_zero_elsewhere: self.is_zero_elsewhere && mask.is_none(), ..self })
     }
 
-    /// Returns the cotangents of operands. Their values `made` were computed from this cotangent, with zeros where it
-    /// does not exist. If the mask of this cotangent has no axes, the results get this mask too. If it has axes, the
-    /// results get none, because it is not known which elements of the operands affect which element of the result.
+    /// Returns the cotangents of operands whose values are `made`. These values were computed from this cotangent, with
+    /// zeros where this cotangent does not exist. If the mask of this cotangent has no axes, the results get this mask
+    /// too. If the mask has axes, the results get no mask, because it is not known which elements of the operands
+    /// affect which element of the result.
     pub(crate) fn for_all(
         self,
         graph: &TensorGraph,
@@ -105,9 +106,9 @@ impl Cotangent {
         Ok(Cotangent { value, exists: Some(exists), is_zero_elsewhere: true })
     }
 
-    /// Returns the cotangent that this cotangent gives `operand` through an operation. `carry` computes the operand's
-    /// values from the values of this cotangent. `carry` also computes the operand's mask from this cotangent's mask,
-    /// which is given as truth values, or as numbers: 1 where the mask is true and 0 elsewhere.
+    /// Returns the cotangent of `operand` that follows from this cotangent of an operation's result. `carry` computes
+    /// the operand's values from the values of this cotangent. `carry` also computes the operand's mask from this
+    /// cotangent's mask, which is given as truth values, or as numbers: 1 where the mask is true and 0 elsewhere.
     pub(crate) fn carried(
         self,
         graph: &mut TensorGraph,

@@ -1,6 +1,6 @@
-//! User-defined operations: user code, opaque to graphs, computes a complete tensor. The type and extents that it
-//! returns are checked, and it writes to memory whose size it cannot change. So it can give wrong elements, but do no
-//! other harm.
+//! User-defined operations: user code, opaque to graphs, computes a complete tensor. The type and extents that the user
+//! code returns are checked, and it writes to memory whose size it cannot change. So user code can compute wrong
+//! elements, but do no other harm.
 
 use crate::node::{Node, Operation};
 use crate::{Data, Extents, Layout, Tensor, TensorErrorKind, TensorGraph, TensorMut, TensorNodeId};
@@ -127,8 +127,8 @@ pub trait TensorOp: Send + Sync + 'static {
     }
 }
 
-/// Computes single elements of a user-defined operation's result. For an element of the result, it first lists the input elements that it reads, and
-/// is then given their values. So elements that depend on other elements are computed without recursion.
+/// Computes single elements of a user-defined operation's result. For an element of the result, the implementation first lists the input elements
+/// that it reads, and is then given their values. So elements that depend on other elements are computed without recursion.
 pub trait ElementForm {
     /// Lists in `wanted` the input elements from which the result's element at `index` is computed.
     ///
@@ -164,10 +164,10 @@ impl<'w> ElementReads<'w> {
         self.count
     }
 
-    /// Requests the element at `index` of the input number `input`.
+    /// Requests the element at `index` of the input with the number `input`.
     ///
     /// # Errors
-    /// If there is no such input, or no such index.
+    /// If there is no input with this number, or if the input has no element at `index`.
     pub fn element(&mut self, input: usize, index: &[usize]) -> Result<(), Error> {
         let Some(meta) = self.inputs.get(input) else {
             let message = format!("input {input} of {}", self.inputs.len());
@@ -185,7 +185,7 @@ impl<'w> ElementReads<'w> {
     }
 }
 
-/// A user-defined operation in a graph, with its identity.
+/// A user-defined operation in a graph, with an identity by which operations of one name are told apart.
 #[derive(Clone)]
 pub struct Custom {
     op: Arc<dyn TensorOp>,
@@ -234,8 +234,8 @@ impl Custom {
         Tensor::of_data(&node.extents, data)
     }
 
-    /// Appends to `list` the input elements that the result's element at `index` is computed from. Each is given by the number of its input, followed
-    /// by its index. Returns the number of input elements that were appended.
+    /// Appends to `list` the input elements that the result's element at `index` is computed from. Each element is given by the number of its input,
+    /// followed by the element's index in that input. Returns the number of input elements that were appended.
     ///
     /// # Errors
     /// If the operation fails, or requests an element that no input has.
@@ -366,7 +366,7 @@ impl fmt::Debug for Custom {
 }
 
 impl TensorGraph {
-    /// Adds a user-defined operation on `operands` to the graph. Without operands it is an input that makes its own elements.
+    /// Adds a user-defined operation on `operands` to the graph. An operation without operands is like an input, but computes its own elements.
     ///
     /// # Errors
     /// If the operation does not take the operands, or its result type is not one that tensors have.

@@ -28,8 +28,8 @@ struct Rule {
     backward: Box<Backward>,
 }
 
-/// Marks a node as a result of a function with a user-defined gradient. The node's operands are the function's value, its inputs, and its
-/// residuals.
+/// Marks a node as a result of a function with a user-defined gradient. The node's operands are the function's value, the function's inputs, and the
+/// residuals (nodes that the gradient needs).
 #[derive(Clone)]
 pub struct CustomVjp {
     rule: Arc<Rule>,
@@ -49,8 +49,8 @@ impl CustomVjp {
         (self.output, self.rule.outputs.len())
     }
 
-    /// An identifier of one application of the function. It is equal for all results of that application, and differs between applications, even of
-    /// functions that have one name.
+    /// An identifier of one application of the function. The identifier is equal for all results of that application, and differs between
+    /// applications, even of functions that have the same name.
     pub(crate) fn rule(&self) -> usize {
         Arc::as_ptr(&self.rule).addr()
     }
@@ -60,8 +60,8 @@ impl CustomVjp {
         &node.operands[1..=self.rule.inputs]
     }
 
-    /// Builds the cotangents of the function's inputs from those of the function's results, by the user's rule. If a result has no cotangent, the
-    /// rule is given zeros.
+    /// Builds the cotangents of the function's inputs from the cotangents of the function's results, by the user's rule. If a result has no
+    /// cotangent, the rule is given zeros.
     pub(crate) fn cotangents(
         &self,
         graph: &mut TensorGraph,
@@ -138,8 +138,8 @@ impl TensorGraph {
     /// results. For each input it builds a cotangent of the input's type and extents, or returns `None`. Other nodes
     /// that `forward` uses are constant for the gradient.
     ///
-    /// Both build ordinary nodes, so the gradient is rewritten, planned and differentiated like any other part of a graph. Forward mode is computed
-    /// as the reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
+    /// Both closures build ordinary nodes, so the gradient is rewritten, planned and differentiated like any other nodes. Forward mode is computed as
+    /// the reverse of the reverse, and works if `backward` is linear in the cotangents; where it is not, evaluating the tangents is an error.
     ///
     /// Equal functions on equal inputs are one node. Functions are equal if their names and the nodes that they built are equal, so
     /// parameters that only `backward` uses must be part of the name. A panic in a closure becomes an error, and leaves the graph valid.

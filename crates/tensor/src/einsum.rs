@@ -41,7 +41,7 @@ impl Term {
     }
 }
 
-/// The most labels that a product may have, including the labels of axes under `...`. It is the number of labels that an [`Axis`] can number.
+/// The most labels that a product may have, including the labels of axes under `...`. An [`Axis`] cannot number more labels.
 pub const MOST_LABELS: usize = Axis::MAX as usize + 1;
 
 /// The numbering of labels: first the letters in the order in which they occur, then the axes under `...`, which are

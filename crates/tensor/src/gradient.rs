@@ -56,11 +56,11 @@ impl Expansion for Elementwise<'_> {
 
 impl TensorGraph {
     /// Returns the gradients of `number` with respect to the nodes `wrt`, as nodes of the extents of `wrt`. If `number` does not depend on a node of
-    /// `wrt`, the gradient is 0. This is also so for an expression that was built only for this call, even if `number` depends on the operands of
-    /// that expression: [`TensorGraph::needed`] tells which nodes `number` depends on.
+    /// `wrt`, the gradient is 0. The gradient is also 0 for an expression that was built only for this call, even if `number` depends on the operands
+    /// of that expression: [`TensorGraph::needed`] tells which nodes `number` depends on.
     ///
-    /// Conventions: at a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for a maximum or minimum share it equally,
-    /// and steps such as `math.floor` have no derivative.
+    /// Conventions: at a kink the derivative is 0 (`math.abs`, `tensor.relu`), elements that tie for a maximum or minimum share the derivative
+    /// equally, and steps such as `math.floor` have no derivative.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -78,7 +78,7 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If `number` is not a float without axes, or an operator on the way has no derivative.
+    /// If `number` is not a float without axes, or if an operator between `wrt` and `number` has no derivative.
     pub fn gradients(&mut self, number: TensorNodeId, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         self.gradients_with(number, wrt, &[])
     }
@@ -118,7 +118,7 @@ impl TensorGraph {
     /// the output with respect to the node.
     ///
     /// # Errors
-    /// If a cotangent is not of its output's type and extents, or an operator on the way has no derivative.
+    /// If a cotangent is not of its output's type and extents, or if an operator between `wrt` and the outputs has no derivative.
     pub fn cotangents(
         &mut self,
         outputs: &[TensorNodeId],
@@ -128,7 +128,7 @@ impl TensorGraph {
         self.cotangents_with(outputs, cotangents, wrt, &[])
     }
 
-    /// Computes cotangents in reverse mode as [`TensorGraph::cotangents`] does, where the values of the nodes `recomputed` are computed
+    /// Computes the cotangents of [`TensorGraph::cotangents`] using less memory: the values of the nodes `recomputed` are not kept but computed
     /// again, as for [`TensorGraph::gradients_with`].
     ///
     /// # Errors
@@ -144,10 +144,11 @@ impl TensorGraph {
     }
 
     /// Computes tangents in forward mode: for each output, the sum over the nodes of `wrt` of the output's derivative with respect to the node times
-    /// the node's tangent. It is computed by two reverse passes: the second differentiates the first, which is linear in the cotangents.
+    /// the node's tangent. The tangents are computed by two reverse passes: the second pass differentiates the first, which is linear in the
+    /// cotangents.
     ///
     /// # Errors
-    /// If a tangent is not of its node's type and extents, or an operator on the way has no derivative or no second derivative.
+    /// If a tangent is not of its node's type and extents, or if an operator between `wrt` and the outputs has no derivative or no second derivative.
     pub fn tangents(
         &mut self,
         outputs: &[TensorNodeId],

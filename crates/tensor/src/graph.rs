@@ -116,12 +116,12 @@ impl TensorGraph {
         self.has_seeds
     }
 
-    /// Makes an empty graph for rewritten nodes of this graph. Unique nodes of this graph stay unique in the new graph.
+    /// Makes an empty graph for rewritten nodes of this graph. Unique nodes (nodes that equal no other node) stay unique in the new graph.
     pub(crate) fn successor(&self) -> TensorGraph {
         TensorGraph { next_unique: self.next_unique, ..TensorGraph::new(self.registry) }
     }
 
-    /// Returns a number that no other unique node of the graph has.
+    /// Returns a new number for a unique node, which equals no other node of the graph.
     pub(crate) fn unique(&mut self) -> u32 {
         self.next_unique += 1;
         self.next_unique
@@ -242,7 +242,7 @@ impl TensorGraph {
     /// Adds an input to the graph. Every call adds another input, even for a name that was used before.
     ///
     /// # Errors
-    /// If tensors cannot have such elements, axes or extents.
+    /// If tensors cannot have elements of type `scalar`, or cannot have the extents `extents`.
     pub fn leaf(&mut self, name: &str, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         index_count(extents)?;
         if !scalar.is_tensor_element() {
@@ -258,7 +258,7 @@ impl TensorGraph {
     /// and 0 is false.
     ///
     /// # Errors
-    /// If tensors cannot have such elements, or `scalar` is an integer type that cannot represent `number`.
+    /// If tensors cannot have elements of type `scalar`, or if `scalar` is an integer type that cannot represent `number`.
     pub fn constant(&mut self, scalar: Scalar, number: f64) -> Result<TensorNodeId, Error> {
         let whole = |least: f64, above: f64| {
             if number.trunc() == number && (least..above).contains(&number) {
@@ -284,7 +284,7 @@ impl TensorGraph {
     /// Returns a constant without axes, with the value and the type of `value`.
     ///
     /// # Errors
-    /// If tensors cannot have such elements.
+    /// If tensors cannot have elements of the type of `value`.
     pub fn literal(&mut self, value: &ScalarValue) -> Result<TensorNodeId, Error> {
         let scalar = value.scalar();
         if !scalar.is_tensor_element() {
@@ -311,7 +311,7 @@ impl TensorGraph {
     }
 
     /// Adds a seed to the graph: a node without a value, which is a placeholder for differentiation. No node that is
-    /// evaluated may depend on it.
+    /// evaluated may depend on a seed.
     pub(crate) fn seed(&mut self, scalar: Scalar, extents: &[usize]) -> Result<TensorNodeId, Error> {
         self.has_seeds = true;
         let operation = Operation::Seed(self.unique());
@@ -333,7 +333,7 @@ impl TensorGraph {
     /// 1.
     ///
     /// # Errors
-    /// If extents differ where neither is 1.
+    /// If the extents of aligned axes differ and neither extent is 1.
     pub fn broadcast_extents(&self, operands: &[TensorNodeId]) -> Result<Extents, Error> {
         let mut made = Extents::new();
         for operand in operands {
@@ -363,7 +363,8 @@ impl TensorGraph {
     /// Reduces the axes `axes` of the operand. The result does not have these axes.
     ///
     /// # Errors
-    /// If there is no such axis, the reduction does not take elements of this type, or a maximum or minimum of no elements is requested.
+    /// If the operand lacks one of the axes, if the reduction does not take elements of the operand's type, or if a maximum or minimum of no elements
+    /// is requested.
     pub fn reduce(
         &mut self,
         reduction: Reduction,
@@ -426,7 +427,7 @@ impl TensorGraph {
     /// Moves axis `i` of the operand to axis `to[i]` of the result. This is a transposition, or a diagonal where several axes move to one axis.
     ///
     /// # Errors
-    /// If an axis of the result is left out, or axes of different extents go to the same one.
+    /// If `to` leaves out an axis of the result, or if axes of different extents move to one axis.
     pub fn with_axes(&mut self, operand: TensorNodeId, to: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         let layout = Layout::row_major(&node.extents)?.with_axes(to)?;
@@ -493,7 +494,7 @@ impl TensorGraph {
     /// Gives the operand other extents. The elements keep their row-major order.
     ///
     /// # Errors
-    /// If `extents` have another number of elements.
+    /// If a tensor with these extents has another number of elements than the operand.
     pub fn reshape(&mut self, operand: TensorNodeId, extents: &[usize]) -> Result<TensorNodeId, Error> {
         let node = self.node(operand);
         if node.extents[..] == *extents {
@@ -524,9 +525,9 @@ impl TensorGraph {
         self.place(&[operand], &seen, operation, extents)
     }
 
-    /// Returns zeros of extents `extents`, into which the operand is copied at the slices. The result has no operand
-    /// that determines how it is divided into tiles (blocks); [`TensorGraph::place_slice_in`] makes a result that has
-    /// one.
+    /// Returns zeros of extents `extents`, into which the operand is copied at the indices that `slices` select. The
+    /// result has no operand that determines its division into tiles (blocks); [`TensorGraph::place_slice_in`] makes a
+    /// result with such an operand.
     ///
     /// # Errors
     /// If the operand does not have the extents of the slices.
@@ -544,7 +545,7 @@ impl TensorGraph {
     }
 
     /// Returns zeros with the extents and the tiles (blocks) of `within`, into which the operand is copied at the
-    /// slices. The result is a new node even if the slices select everything, as for
+    /// indices that `slices` select. The result is a new node even if the slices select everything, as for
     /// [`slice_anew`](TensorGraph::slice_anew). The value of `within` is not read.
     ///
     /// ```
@@ -601,11 +602,11 @@ impl TensorGraph {
         self.intern_on(Operation::Take(axis as Axis), &[operand, indices], &extents)
     }
 
-    /// Returns zeros of extents `extents`, to which the elements of the operand are added. The tensor `indices` contains the indices along `axis` to
-    /// which they are added.
+    /// Returns zeros of extents `extents`, to which the elements of the operand are added. The tensor `indices` contains the positions along `axis`
+    /// at which the elements are added.
     ///
     /// # Errors
-    /// If there is no such axis, the operand does not have the extents of a [`take`](TensorGraph::take) with these indices, or its elements
+    /// If there is no such axis, the operand does not have the extents of a [`take`](TensorGraph::take) with these indices, or the operand's elements
     /// are truth values.
     pub fn place_take(
         &mut self,

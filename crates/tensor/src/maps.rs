@@ -132,7 +132,8 @@ impl TensorGraph {
     /// ```
     ///
     /// # Errors
-    /// If there is no such operator, it does not take these types, its result cannot be a tensor element, or extents do not broadcast.
+    /// If there is no operator of this name, if the operator does not take the types of the operands, if its result cannot be a tensor element, or if
+    /// extents do not broadcast.
     pub fn apply(&mut self, operator: &str, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let operands: SmallVec<[MapOperand<'_>; 4]> = operands.iter().copied().map(MapOperand::Node).collect();
         self.apply_with(operator, &operands)
@@ -198,7 +199,7 @@ impl TensorGraph {
     /// An operator that is compiled from a text is not compiled here: see [`TensorGraph::check_texts`].
     ///
     /// # Errors
-    /// If the operator does not take these types, its result cannot be a tensor element, or extents do not broadcast.
+    /// If the operator does not take the types of the operands, if its result cannot be a tensor element, or if extents do not broadcast.
     pub fn map(&mut self, op: impl Into<ElementOperator>, operands: &[TensorNodeId]) -> Result<TensorNodeId, Error> {
         let op = op.into();
         let refused = |message: String| Error::tensors(TensorErrorKind::ElementType, message);

@@ -11,13 +11,13 @@ use cembra_value::tensor::index_count;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The number of an axis of a tensor, counted from 0, or of a label in a product.
+/// The number of an axis of a tensor, counted from 0, or the number of a label in a product.
 pub type Axis = u8;
 
 /// A list of axes or labels. In a transposition, entry `i` is the axis of the result to which axis `i` of the operand moves.
 pub type Axes = SmallVec<[Axis; 8]>;
 
-/// The number of a node, its position in its graph.
+/// The number of a node: the node's position in its graph.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TensorNodeId(pub(crate) u32);
 
@@ -130,7 +130,7 @@ impl Node {
     }
 
     /// The operands whose tiles (blocks) decide how the node's value is cut into tiles. Usually, these are the operands from which the value is
-    /// computed. A slice placed among zeros is cut as the tensor that it is a slice of; the list is empty if that tensor is not known.
+    /// computed. A node that copies a slice into zeros is cut like another tensor, its second operand; the list is empty if there is no such operand.
     #[must_use]
     pub fn cut_by(&self) -> &[TensorNodeId] {
         match self.operation {
@@ -220,8 +220,8 @@ impl Labels {
     /// Returns the extents of the product's result, for operands with the extents `operands`.
     ///
     /// # Errors
-    /// The errors of [`label_extents`](Labels::label_extents). Also if the result has a label twice or one that no
-    /// operand has, or more elements than can be counted.
+    /// The errors of [`label_extents`](Labels::label_extents). It is also an error if the result has a label twice, has
+    /// a label that no operand has, or has more elements than can be counted.
     pub fn output_extents(&self, operands: &[&[usize]]) -> Result<Extents, Error> {
         let extents = self.label_extents(operands)?;
         let mut is_met = [false; u8::MAX as usize + 1];

@@ -203,7 +203,7 @@ pub fn check_inputs(graph: &TensorGraph, inputs: &[Tensor]) -> Result<(), Error>
 /// Checks that a graph has `count` leaves. `inputs` is the word for the inputs in the error message.
 ///
 /// # Errors
-/// If the graph has another number of leaves.
+/// If the graph does not have `count` leaves.
 pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<(), Error> {
     let leaves = graph.leaves().len();
     if leaves == count {
@@ -215,7 +215,7 @@ pub fn check_count(graph: &TensorGraph, count: usize, inputs: &str) -> Result<()
 /// Checks that an input's type `scalar` and its `extents` are equal to those that a leaf declares.
 ///
 /// # Errors
-/// If the type or the extents differ.
+/// If the type or the extents differ from those that the leaf declares.
 pub fn check_input(graph: &TensorGraph, leaf: &Leaf, scalar: Scalar, extents: &[usize]) -> Result<(), Error> {
     let node = graph.node(leaf.node);
     if node.scalar != scalar {
@@ -253,8 +253,8 @@ fn map_value(
 /// Computes the value of a node that is not an elementwise operator, from the values of its operands.
 ///
 /// # Errors
-/// If an index is outside of its axis, a user-defined operation fails, `go_on` ends the evaluation, or the node is an elementwise operator
-/// or a seed.
+/// If an index is outside of its axis, a user-defined operation fails, `go_on` ends the evaluation, or the node is an elementwise operator or a seed
+/// (a placeholder without a value).
 pub fn node_value(node: &Node, operands: &[&Tensor], inputs: &[Tensor], go_on: StopCheck<'_>) -> Result<Tensor, Error> {
     let made = |data: Data| Tensor::of_data(&node.extents, data);
     match &node.operation {
@@ -314,8 +314,8 @@ fn concat(node: &Node, operands: &[&Tensor], axis: Axis) -> Result<Tensor, Error
     Tensor::of_data(&node.extents, data)
 }
 
-/// Multiplies operands by labels. The terms of a sum are added in the order of the summed labels, as [`sums`] adds
-/// terms along a last axis; floats are added in FLOAT64. If no label is summed over, nothing is added.
+/// Multiplies operands by labels, such as `ij,jk->ik`. The terms of a sum are ordered with the last summed label varying fastest, and are added as
+/// [`sums`] adds terms along a last axis; floats are added in FLOAT64. If no label is summed over, nothing is added.
 ///
 /// # Errors
 /// If the labels do not fit the operands, the labels have more index combinations than can be counted, the elements are not numbers, or
@@ -417,7 +417,7 @@ fn sums_of<T: Copy, C: Fn(T, T) -> T + Copy, N: Element>(
     Ok(sums)
 }
 
-/// Returns true if two tensors are equal bit for bit, where all NaNs count as equal: [`Tensor::same`].
+/// Returns true if two tensors are equal bit for bit, where all NaNs count as equal, as in [`Tensor::same`].
 #[must_use]
 pub fn same_bits(a: &Tensor, b: &Tensor) -> bool {
     a.same(b)

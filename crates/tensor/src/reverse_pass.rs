@@ -1,5 +1,6 @@
-//! Reverse mode that can be continued: a [`ReversePass`] stores the cotangents that it has computed. So derivatives of
-//! one number with respect to many nodes, requested one after the other, take only one pass over the graph in total.
+//! Reverse-mode differentiation that can be continued: a [`ReversePass`] stores the cotangents that it has computed. So
+//! derivatives of one number with respect to many nodes, requested one after the other, take only one pass over the
+//! graph in total.
 
 use crate::cotangent::{Cotangent, OperandCotangents};
 use crate::custom_gradient::CustomVjp;
@@ -42,11 +43,11 @@ struct State {
     given: Option<Result<OperandCotangents, u32>>,
 }
 
-/// A reverse-mode pass from some outputs towards the nodes with respect to which they are differentiated. It goes only
-/// as far as requested, and never visits a node twice.
+/// A reverse-mode pass from some outputs towards the nodes with respect to which they are differentiated. The pass goes
+/// only as far as requested, and never visits a node twice.
 ///
-/// The cotangent of a node is the sum over all of its users, whatever else is requested. So a pass that is continued
-/// builds the same nodes as one pass for all requests.
+/// The cotangent of a node is always the sum of the contributions of all users of the node, whichever other nodes are
+/// requested. So a pass that is continued builds the same nodes as one pass for all requests.
 #[derive(Default)]
 pub struct ReversePass {
     /// The states of the nodes that an output needs, by position.
@@ -63,8 +64,8 @@ impl std::fmt::Debug for ReversePass {
 }
 
 impl ReversePass {
-    /// Begins a pass from `number`, to compute gradients of `number`. The values of the nodes `recomputed` are computed again, as for
-    /// [`TensorGraph::gradients_with`].
+    /// Begins a pass from `number`, to compute gradients of `number`. The gradients compute the values of the nodes `recomputed` again instead of
+    /// keeping them in memory, as in [`TensorGraph::gradients_with`].
     ///
     /// # Errors
     /// If `number` is not a float without axes.
@@ -89,7 +90,8 @@ impl ReversePass {
     /// Begins a pass from outputs with the given cotangents.
     ///
     /// # Errors
-    /// If a cotangent is not of its output's type and extents.
+    /// If there is not one cotangent per output, or the type or the extents of a cotangent differ from those of its
+    /// output.
     pub(crate) fn of(
         graph: &mut TensorGraph,
         outputs: &[TensorNodeId],
@@ -129,10 +131,11 @@ impl ReversePass {
         self.states.is_empty()
     }
 
-    /// Returns the cotangent of each node of `wrt`, which must be nodes of the pass's graph. The cotangent is zeros if no output depends on the node.
+    /// Returns the cotangent of each node of `wrt`, which must be nodes of the pass's graph. If no output depends on a node, its cotangent is a
+    /// tensor of zeros.
     ///
     /// # Errors
-    /// If an operator between the node and the outputs has no derivative. Other nodes can still be requested afterwards.
+    /// If an operator between a node of `wrt` and the outputs has no derivative. Other nodes can still be requested afterwards.
     pub fn cotangents(&mut self, graph: &mut TensorGraph, wrt: &[TensorNodeId]) -> Result<Vec<TensorNodeId>, Error> {
         for at in self.unsettled(wrt) {
             self.pass(graph, at);

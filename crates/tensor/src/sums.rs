@@ -172,13 +172,14 @@ macro_rules! with_reduction {
     };
 }
 
-/// An integer key for maxima: the number of floats between minus infinity and a float, where +0 is one above -0, and a
-/// NaN is above infinity. So the largest float has the largest key, and maxima use the vector instruction for integers.
+/// An integer key for maxima: the number of floats from minus infinity up to a float. +0 is one above -0, and a NaN is
+/// above infinity. So the largest float has the largest key, and maxima are computed by the vector instruction for
+/// integer maxima.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MaxKey<U>(U);
 
-/// An integer key for minima: the number of floats between a float and plus infinity, where a NaN is below minus
-/// infinity. So the smallest float has the largest key, and minima use the same vector instruction as maxima.
+/// An integer key for minima: the number of floats from a float up to plus infinity. A NaN is below minus infinity. So
+/// the smallest float has the largest key, and minima are computed by the vector instruction for integer maxima.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MinKey<U>(U);
 
@@ -372,7 +373,7 @@ fn across(layout: &Layout) -> Option<(Layout, [CopiedAxis; 2])> {
 /// Reduces `axes` of a tensor, and writes the elements of the result to memory of the element type.
 ///
 /// # Errors
-/// The errors of [`reduce`]; or the memory has another type or another number of elements.
+/// The errors of [`reduce`]; or the memory does not have the type or the number of elements of the result.
 pub fn reduce_into(
     reduction: Reduction,
     axes: &[Axis],

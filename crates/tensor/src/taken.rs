@@ -1,6 +1,6 @@
-//! Gathers elements along an axis by indices. Also the adjoint, which adds values to the elements that were gathered.
-//! The gathered elements may be a view of more elements than there is memory for, so no list of positions or indices is
-//! made.
+//! Gathers elements along an axis by indices. Also computes the adjoint of gathering, which adds each value to the
+//! element that it was gathered from. The gathered elements may be a view with more elements than fit in memory, so no
+//! list of positions or indices is made.
 
 use crate::walk::{StopCheck, VisitCounter, WalkedAxis, try_walk};
 use crate::{Axis, Data, DataMut, Element, Layout, Node, Tensor, TensorErrorKind};
@@ -139,7 +139,8 @@ pub(crate) fn take(
     }))
 }
 
-/// The adjoint of [`take`]: adds each element to the element that it was gathered from. `node` has the extents of the tensor that was gathered from.
+/// Computes the adjoint of [`take`]: adds each element of `operand` to the element from which it was gathered, in a tensor of zeros. `node` has the
+/// extents of that tensor.
 ///
 /// # Errors
 /// The errors of [`take`].
@@ -183,7 +184,7 @@ pub(crate) fn place_take(
 /// Converts an element of an index tensor to an index of an axis of `extent` indices.
 ///
 /// # Errors
-/// If the axis does not have the index.
+/// If `index` is negative, or not below `extent`.
 #[inline]
 pub fn named_index(index: i64, extent: usize) -> Result<usize, Error> {
     let found = usize::try_from(index).ok().filter(|index| *index < extent);

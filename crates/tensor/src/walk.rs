@@ -1,4 +1,5 @@
-//! Checks that let a long loop over an index space end early. The loops themselves are functions of `cembra_value`, re-exported here.
+//! Lets a long loop over an index space end early, by a check that is called regularly. The loops themselves are functions of `cembra_value`,
+//! re-exported here.
 
 use cembra_value::Error;
 
@@ -8,7 +9,7 @@ pub use cembra_value::tensor::{CopiedAxis, WalkedAxis, copy_axes, try_walk};
 /// tensor may have a view of very many elements.
 pub type StopCheck<'g> = &'g dyn Fn() -> Result<(), Error>;
 
-/// Counts the elements that a loop visits, and calls a [`StopCheck`] each time that [`ELEMENTS`](VisitCounter::ELEMENTS) more were visited.
+/// Counts the elements that a loop visits, and calls a [`StopCheck`] after every [`ELEMENTS`](VisitCounter::ELEMENTS) elements.
 pub struct VisitCounter<'g> {
     go_on: StopCheck<'g>,
     /// The number of elements since the last call.
@@ -43,6 +44,5 @@ impl<'g> VisitCounter<'g> {
     }
 }
 
-/// The approximate distance in memory, in elements, from which on two elements that a loop visits one after the other
-/// are in different cache lines.
+/// The approximate distance in memory, in elements, from which on two elements are in different cache lines.
 pub const FAR: usize = 16;

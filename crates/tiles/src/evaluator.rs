@@ -1,7 +1,7 @@
 //! The evaluator of tiled tensors, with its settings and products by labels; other operations are in `elements/` and
-//! `graph/`. The shape of a result is estimated first, and its tiles are computed afterwards. Then the norms of its
-//! elements replace the estimates. A tile whose estimate was not below the threshold stays until [`Tiled::truncate`],
-//! however small its elements are.
+//! `graph/`. The shape of a result is estimated first, and its tiles are computed afterwards. Then the norms of the
+//! computed elements replace the estimates. A tile whose estimate was not below the threshold stays until
+//! [`Tiled::truncate`], however small its elements are.
 
 use crate::distribution::Facts;
 use crate::error::check_same_types;
@@ -18,8 +18,8 @@ use cembra_value::Error;
 use std::sync::Arc;
 
 /// Evaluates products, sums and functions of tiled tensors. A result is computed completely or not at all. The number
-/// of threads affects neither the bits of the result nor, if several tiles fail, the error. Clones share the memory
-/// that dropped results leave for reuse.
+/// of threads affects neither the bits of the result nor, if several tiles fail, which error is returned. Clones of an
+/// evaluator share the memory that dropped results leave for reuse.
 ///
 /// ```
 /// use cembra_tiles::{Evaluator, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};
@@ -43,19 +43,19 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// Makes an evaluator with these options. It multiplies matrices in plain loops.
+    /// Makes an evaluator with the options `options`. The evaluator multiplies matrices in plain loops.
     #[must_use]
     pub fn new(options: Options) -> Evaluator {
         let workers = Workers::alone(&options);
         Evaluator { matrices: Arc::new(PlainProduct), workers, facts: Facts::default() }
     }
 
-    /// Distributes the tiles of results over ranks. All ranks must run the same evaluations in the same order, with the same tensors. They get the
-    /// same results and errors, with the bits of a single rank. A result is distributed: each rank stores the tiles that it owns. Single numbers,
-    /// such as sums over all elements, are on all ranks.
+    /// Distributes the tiles of results over ranks. All ranks must run the same evaluations in the same order, with the same tensors. All ranks get
+    /// the same results and errors, bit for bit the results of an evaluation on a single rank. A result is distributed: each rank stores the tiles
+    /// that it owns. Single numbers, such as sums over all elements, are on all ranks.
     ///
-    /// Before a graph is evaluated the ranks compare what they were given, and also `facts`, each with its name, such as the version of a library
-    /// that multiplies matrices.
+    /// Before a graph is evaluated, the ranks check that they were given the same graph, options and `facts`, and inputs with the same tilings and
+    /// tiles. A fact has a name and a value, such as the version of a library that multiplies matrices.
     #[must_use]
     pub fn ranks(self, ranks: Arc<Ranks>, facts: impl IntoIterator<Item = (String, String)>) -> Evaluator {
         Evaluator { facts: facts.into_iter().collect(), ..self.with(|workers| workers.ranks = Some(ranks)) }
@@ -80,8 +80,8 @@ impl Evaluator {
         self.workers.several().map_or(Ok(()), |ranks| ranks.agree(facts))
     }
 
-    /// Runs `work` on this rank; all ranks must call this. `work` may contain steps in which all ranks take part. If it
-    /// fails on one rank, all ranks get the error.
+    /// Runs `work` on this rank; all ranks must call this. `work` may contain steps in which all ranks take part. If
+    /// `work` fails on one rank, all ranks get the error.
     ///
     /// # Errors
     /// The error of `work` here or on another rank.
@@ -109,15 +109,15 @@ impl Evaluator {
         self.with(|workers| workers.map = Some(map))
     }
 
-    /// Sets the implementation of matrix products. Products of tiles are always added in the same order, so its choice affects the bits only within a
-    /// product of two tiles.
+    /// Sets the implementation of matrix products. Products of tiles are always added in the same order, so the implementation affects only the bits
+    /// within a product of two tiles.
     #[must_use]
     pub fn matrices(self, matrices: Arc<dyn MatrixProduct>) -> Evaluator {
         Evaluator { matrices, ..self }
     }
 
-    /// Sets the number of threads of an evaluation, 1 by default. They belong to the process's thread pool, or to the pool in which the caller runs.
-    /// The number changes no bit of a result, and no error.
+    /// Sets the number of threads of an evaluation, 1 by default. The threads belong to the process's thread pool, or to the pool in which the caller
+    /// runs. The number of threads changes no bit of a result, and no error.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         self.with(|workers| workers.threads = threads)
@@ -135,7 +135,8 @@ impl Evaluator {
     }
 
     /// Cancels evaluations when `token` is cancelled, or when its time is over ([`Cancellation::until`]). The token is checked between two tasks,
-    /// between two rows of a plan, and between two segments of sums. These take milliseconds, unless a user's function takes longer.
+    /// between two rows of a plan, and between two segments of sums. A task, row or segment takes milliseconds, unless a user's function takes
+    /// longer.
     #[must_use]
     pub fn cancellation(self, token: Cancellation) -> Evaluator {
         self.with(|workers| workers.token = Some(token))
@@ -175,7 +176,7 @@ impl Evaluator {
     /// computed nor read.
     ///
     /// # Errors
-    /// The errors of [`product`](Evaluator::product), or `wanted` has another tiling than the result.
+    /// The errors of [`product`](Evaluator::product); or `wanted` does not have the tiling of the result.
     pub fn product_within(&self, labels: &str, a: &Tiled, b: &Tiled, wanted: &Shape) -> Result<Tiled, Error> {
         self.run(&self.plan(labels, a, b, Some(wanted))?, a, b)
     }

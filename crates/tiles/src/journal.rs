@@ -1,5 +1,5 @@
-//! A journal: the list of steps that evaluations computed. For each step it has the number of tiles in the result and
-//! of products of tiles that were computed. Next to them are the numbers for dense tensors, for comparison. The journal
+//! A journal: the list of steps that evaluations computed. For each step, the journal has the number of tiles in the
+//! result and the number of computed products of tiles, and for comparison the numbers for dense tensors. The journal
 //! also has the progress of the running step. Evaluators write it; no result depends on it.
 
 use crate::tiled::Tiled;
@@ -37,7 +37,7 @@ pub enum StepKind {
 pub struct Step {
     /// The kind of the step, with counts if it is a product.
     pub work: StepKind,
-    /// The location of the step in the source text of its graph; `None` if it has none.
+    /// The location of the step in the source text of its graph; `None` if the step has no location.
     pub span: Option<Span>,
     /// The number of present tiles in the step's result.
     pub tiles: usize,
@@ -108,8 +108,8 @@ impl Journal {
         self.with(|steps| steps.clone())
     }
 
-    /// Returns the progress of the running evaluation; another thread may call this. A product of several tensors is one step, whose parts
-    /// are counted from 0 again for each product of two.
+    /// Returns the progress of the running evaluation; another thread may call this. A product of several tensors is one step, whose parts are
+    /// counted from 0 again for each product of two tensors.
     ///
     /// ```
     /// use cembra_tiles::{Evaluator, Journal, MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1};

@@ -12,9 +12,9 @@ use cembra_value::tensor::TensorErrorKind as Kind;
 const UNCOUNTED_BYTES: usize = 32 << 20;
 
 /// The rule that cuts the sum for each result element into segments, which are added separately. The tiles of the
-/// summed labels, in their order, belong to one segment until it has `elements` terms or `tiles` tiles. Tiles count
-/// whether they are present or not, except those without elements. If several labels are summed, they are iterated in
-/// the order of the left operand, the last fastest. A segment also ends before each 1,024th tile. So all results are
+/// summed labels, in their order, belong to one segment until the segment has `elements` terms or `tiles` tiles.
+/// Present and absent tiles count, but tiles without elements do not. If several labels are summed, they are iterated
+/// in the order of the left operand, the last fastest. A segment also ends before each 1,024th tile. So all results are
 /// cut at the same places, and the bits of a sum depend neither on threads nor on which results are computed together.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Segment {
@@ -72,8 +72,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Sets the smallest norm of a present tile, absolute and per element. The default is the machine epsilon of the element type: the
-    /// distance from 1 to the next number.
+    /// Sets the threshold: the smallest norm of a present tile, which is an absolute number. A norm is the root of the sum of squares of the tile's
+    /// elements, divided by their number. The default is the machine epsilon of the element type: the distance from 1 to the next number.
     #[must_use]
     pub const fn threshold(self, threshold: f64) -> Options {
         Options { threshold: Some(threshold), ..self }

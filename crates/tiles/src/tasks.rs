@@ -48,7 +48,7 @@ struct Slot<W, R> {
 }
 
 impl Workers {
-    /// Makes workers with one thread of this process, no token, and the memory limit in `options`.
+    /// Makes workers with one thread of this process, without a cancellation token, and with the memory limit in `options`.
     pub(crate) fn alone(options: &Options) -> Workers {
         Workers {
             threads: 1,
@@ -68,13 +68,13 @@ impl Workers {
         self.ranks.as_deref().filter(|ranks| !self.is_plan && ranks.link().size() > 1)
     }
 
-    /// Takes memory for a tile with these extents. Its elements have arbitrary values.
+    /// Takes memory for a tile with these extents. The elements have arbitrary values.
     pub(crate) fn memory<T: Float>(&self, extents: &[usize]) -> Result<TileMemory<T>, Error> {
         TileMemory::pooled(index_count(extents)?, &self.pool)
     }
 
-    /// Returns the workers with `more` bytes, in addition to elements, counted against the memory limit. `what` returns
-    /// the name of the things that take the bytes, for the error.
+    /// Returns a copy of the workers in which `more` bytes, in addition to the bytes of elements, count against the
+    /// memory limit. `what` returns the name of the things that take these bytes, for the error.
     ///
     /// # Errors
     /// If the memory limit does not suffice.
@@ -151,10 +151,12 @@ impl Workers {
         }
     }
 
-    /// Runs a task for each item of `work`, and returns their results in the same order. Tasks with the largest weight are started first.
+    /// Runs a task for each item of `work`, and returns the results of the tasks in the order of `work`. Tasks with the largest weight
+    /// are started first.
     ///
     /// # Errors
-    /// The error of the first task, in the order of `work`, that fails or panics; or the evaluation was cancelled between two tasks.
+    /// The error of the first task, in the order of `work`, that fails or panics; or an error if the evaluation was cancelled between
+    /// two tasks.
     pub(crate) fn run<W: Send, R: Send>(
         &self,
         work: Vec<W>,
@@ -167,7 +169,7 @@ impl Workers {
     /// Runs tasks as [`run`](Workers::run) does. The calling thread calls `watch` between two tasks, or while other threads run tasks.
     ///
     /// # Errors
-    /// The errors of [`run`](Workers::run), or the error of `watch`, which comes first.
+    /// The errors of [`run`](Workers::run), or the error of `watch`, which takes precedence.
     pub(crate) fn watched<W: Send, R: Send>(
         &self,
         work: Vec<W>,

@@ -1,6 +1,6 @@
 //! Arrays: values of one scalar type, each present or missing, in memory that clones share. An array is stored as a
-//! column: numbers are adjacent, truth values and presence are bits, and strings are views (short strings themselves,
-//! or positions in buffers). The data of a missing element is never read.
+//! column: numbers are adjacent, truth values and presence are bits, and strings are views. A view contains a short
+//! string, or the position of a longer string in a buffer. The data of a missing element is never read.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -37,7 +37,8 @@ pub enum ArrayData {
 /// An element type that arrays store as adjacent values: a number, or a type that is represented by a number, such as a date.
 ///
 /// # Safety
-/// COLUMNS: any bits of its size are a value of it, and it is as large and aligned as a number of 32 or 64 bits.
+/// COLUMNS (`docs/safety.md`): any bits must be a valid value of the type, and the type must have the size and alignment of a number of 32 or 64
+/// bits.
 pub unsafe trait Number: Plain + Send + Sync + 'static {}
 
 macro_rules! numbers {
@@ -76,7 +77,7 @@ fn bit(words: &[u64], at: usize) -> bool {
 impl Array {
     /// Makes an array of `len` elements of type `scalar` from its data and its presence bits.
     ///
-    /// `None` if there are fewer values or presence bits than elements, if they are of another type, or if texts are not UTF-8.
+    /// `None` if `data` or `presence` has fewer than `len` elements, if `data` has values of another type, or if texts are not UTF-8.
     #[must_use]
     pub fn from_parts(scalar: Scalar, len: usize, mut data: ArrayData, presence: Option<Vec<u64>>) -> Option<Array> {
         let fits = match &mut data {
@@ -108,8 +109,8 @@ impl Array {
     /// Makes an array of `len` numbers of type `scalar`. `write` fills zeroed memory; the bits of `presence` tell which
     /// elements are present.
     ///
-    /// `None`, without a call of `write`, if `T` does not fit the type, if there is no memory for `len` numbers, or if there are
-    /// too few bits.
+    /// `None`, without a call of `write`, if numbers of type `scalar` are not as large as `T`, if there is no memory for `len` numbers, or if
+    /// `presence` has fewer than `len` bits.
     #[must_use]
     pub fn of_numbers<T: Number>(
         scalar: Scalar,
@@ -127,8 +128,8 @@ impl Array {
         Array::from_parts(scalar, len, ArrayData::Numbers(words), presence)
     }
 
-    /// Takes the words of the array's data and presence for reuse, and leaves an array without elements. Strings have
-    /// no words, and are not taken.
+    /// Takes the 64-bit words of the array's data and presence, so that their memory can be reused, and leaves an array
+    /// without elements. Strings are not stored as words, so their data is not returned.
     #[must_use]
     pub fn take_words(&mut self) -> (Words, Vec<u64>) {
         self.len = 0;
@@ -286,7 +287,7 @@ impl Array {
         }
     }
 
-    /// The element at index `at` as a value of the optional type; missing after the last.
+    /// The element at index `at`, as a value of the optional type; a missing value after the last element.
     #[must_use]
     pub fn value(&self, at: usize) -> Value {
         Value::optional(self.scalar, self.get(at))
@@ -481,7 +482,7 @@ impl ArrayBuilder {
         }
     }
 
-    /// Appends an element. It is missing if the value is `None`, of another type, or a string of more than 2 GiB.
+    /// Appends the element `value`. The new element is missing if `value` is `None`, of another type, or a string of more than 2 GiB.
     pub fn push(&mut self, value: Option<&ScalarValue>) {
         match value.filter(|value| value.scalar() == self.made.scalar) {
             None => self.push_element(None),

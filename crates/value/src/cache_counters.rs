@@ -1,5 +1,5 @@
-//! The counters of a cache: how often it had an answer. There are caches of compiled expressions and of plans in
-//! memory, and a cache of machine code in a folder.
+//! The counters of a cache, such as the number of requests that it answered. There are caches in memory, of compiled
+//! expressions and of plans, and a cache in a folder, of machine code.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ pub struct CacheCounters {
     pub misses: u64,
     /// For caches in files: the number of misses that found a file which was damaged or could not be read.
     pub damaged: u64,
-    /// For caches in files: the number of plans that were compiled without a request, because rules of user operators are part of
-    /// their code.
+    /// For caches in files: the number of plans that were compiled without asking the cache. Code of these plans is not cached,
+    /// because it contains rules of user operators.
     pub bypassed: u64,
     /// For caches in memory: the number of entries that were removed to make room for other entries, the least recently used first.
     pub evictions: u64,
     /// For caches in memory: the number of entries that are stored now.
     pub kept: usize,
-    /// For caches in memory: the total time spent on making entries. For expressions, it excludes code that is compiled
-    /// later for other strides.
+    /// For caches in memory: the total time spent on making entries. For compiled expressions, the time excludes code
+    /// that is compiled later for other strides of the data.
     pub making_time: Duration,
 }

@@ -1,6 +1,6 @@
-//! The clock by which compilations are limited: the processor time of one thread. While a machine is suspended, or its
-//! processors do other work, this time does not pass. So a time limit allows a model the same amount of work every
-//! time. This clock is neither a calendar nor a deadline, which need wall-clock time.
+//! The clock by which compilations are limited: the processor time of one thread. This time does not pass while a
+//! machine is suspended, or its processors do other work. So a time limit allows a model the same amount of work every
+//! time. Dates and deadlines need wall-clock time instead.
 
 use std::cell::Cell;
 use std::thread::{self, ThreadId};

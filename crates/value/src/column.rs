@@ -1,6 +1,6 @@
 //! Columns to which values are appended row by row. A column of structs has one column per field. A column of lists has
-//! one column for the elements of all its lists, and the offset at which each list begins. So every array has values of
-//! one scalar type.
+//! one column for the elements of all its lists, and the offset at which each list begins. So values are stored in
+//! arrays, each with values of one scalar type.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
 use cembra_runtime::{Extent, QType, Scalar};
@@ -107,7 +107,7 @@ impl ValueColumn {
         }
     }
 
-    /// The bytes of all rows of the column, including the elements of their lists and their strings.
+    /// The bytes that all rows of the column take, including the elements of lists and the bytes of strings.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -128,7 +128,7 @@ impl ValueColumn {
         }
     }
 
-    /// The number of rows in the column; `None` for structs without fields.
+    /// The number of rows in the column; `None` for a column of structs without fields.
     #[must_use]
     #[inline]
     pub fn rows(&self) -> Option<usize> {
@@ -178,8 +178,9 @@ impl ValueColumn {
         }
     }
 
-    /// The value of the only row of this column. `qtype` must be the type that the column was made for. `None` if a
-    /// value is missing that the type requires, such as a field of a missing struct in a list of optional structs.
+    /// Converts a column with a single row to the value of that row. `qtype` must be the type that the column was made
+    /// for. `None` if a value that the type requires is missing, such as a field of a missing struct in a list of
+    /// optional structs.
     #[must_use]
     pub fn into_value(self, qtype: &QType) -> Option<Value> {
         match (self, qtype) {

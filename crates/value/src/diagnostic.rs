@@ -206,7 +206,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds to the diagnostic a hint for solving the problem, unless there are 16 already.
+    /// Adds a hint for solving the problem, unless the diagnostic has 16 hints already.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         if self.hints.len() < MOST {

@@ -1,5 +1,5 @@
-//! Dictionaries: values by key, or by ranges of keys. A [`Dict`] is known while a model is prepared, so an operator
-//! that looks keys up in it compiles its own lookup table from it. A dictionary that a model takes as an input is a
+//! Dictionaries: values by key, or by ranges of keys. The entries of a [`Dict`] are known while a model is prepared, so
+//! an operator that looks up keys compiles a lookup table from them. A dictionary that a model takes as an input is a
 //! list of entries instead.
 
 use crate::{Array, ArrayBuilder, ScalarValue, Value};
@@ -19,9 +19,9 @@ static HASHES: LazyLock<SharedState> = LazyLock::new(SharedState::default);
 
 /// A dictionary: values by key. Keys are present and differ from each other; a value may be missing.
 ///
-/// A dictionary of ranges has ascending bounds as keys, and each value belongs to the segment from its bound to the next. Ranges
-/// `0..5` and `7..` have the bounds 0, 5 and 7, and the segment from 5 on is not in a range. If ranges are in groups, bounds
-/// ascend within each group.
+/// A dictionary of ranges has ascending bounds as keys. Each value belongs to a segment: the keys from one bound up to the next.
+/// Ranges `0..5` and `7..` have the bounds 0, 5 and 7; the segment from 5 to 7 is not in a range, so its value is missing. If
+/// ranges are in groups, bounds ascend within each group.
 #[derive(Clone, Debug)]
 pub struct Dict {
     keys: Array,
@@ -105,8 +105,8 @@ impl Dict {
         Dict { keys, values, ranges, hash: OnceLock::new(), wide: OnceLock::new(), compiled: OnceLock::new() }
     }
 
-    /// The order of two bounds of ranges, as `<` defines it; texts are ordered by their bytes. `None` if one is NaN, if
-    /// the types differ, or for types without bounds.
+    /// The order of two bounds of ranges, as `<` defines it; texts are ordered by their bytes. `None` if a bound is
+    /// NaN, if the types of the bounds differ, or if ranges cannot have bounds of their type.
     #[must_use]
     pub fn order_of_bounds(a: &ScalarValue, b: &ScalarValue) -> Option<Ordering> {
         if let (ScalarValue::Text(a), ScalarValue::Text(b)) = (a, b) {
@@ -127,24 +127,25 @@ impl Dict {
         }
     }
 
-    /// Makes the dictionary of ranges, each from a bound in `from` up to, but without, the bound in `to`. A missing
-    /// lower bound of the first range is below all keys; a missing upper bound of the last range is above all keys.
+    /// Makes a dictionary of ranges. Range `i` goes from the bound `from[i]` up to, but without, the bound `to[i]`, and
+    /// has the value `values[i]`. If the lower bound of the first range is missing, it is below all keys; if the upper
+    /// bound of the last range is missing, it is above all keys.
     ///
     /// # Errors
-    /// If there are not as many bounds as values, if bounds have a type without an order or two types, if a range is empty, or if
-    /// a range begins before the end of the previous one.
+    /// If there are not as many bounds as values, if the bounds have two types, or a type without an order, if a bound is NaN, if
+    /// a range is empty, or if a range begins before the end of the previous one.
     pub fn of_ranges(from: &Array, to: &Array, values: &Array) -> Result<Dict, DictFault> {
         let units = Array::from_scalars(Scalar::Unit, (0..from.len()).map(|_| Some(ScalarValue::Unit)));
         Dict::in_segments(&units, from, to, values)
     }
 
-    /// Makes the dictionary of ranges in groups. `groups` has the number of each range's group, in ascending order.
-    /// Within a group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the arrays, as
-    /// `i64`.
+    /// Makes a dictionary of ranges in groups. `groups` has, for each range, the number of its group; the numbers
+    /// ascend. Within a group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the
+    /// arrays, as `i64`.
     ///
     /// # Errors
-    /// If `groups` is not an array of `i64`, if a group is missing or occurs again after another one, or if [`Dict::of_ranges`]
-    /// refuses the ranges of a group.
+    /// If `groups` is not an array of `i64`, if a group number is missing or less than the previous one, or if
+    /// [`Dict::of_ranges`] refuses the ranges of a group.
     pub fn of_ranges_in(groups: &Array, from: &Array, to: &Array) -> Result<Dict, DictFault> {
         if groups.scalar() != Scalar::Int64 {
             return Err(DictFault::Type(groups.scalar()));
@@ -225,8 +226,9 @@ impl Dict {
         !matches!(scalar, Scalar::Unit | Scalar::Boolean | Scalar::Bytes)
     }
 
-    /// For a dictionary of ranges, an array with one element per segment. It is missing if the segment is not in a
-    /// range, else a unit or the number of the segment's group. `None` for a dictionary of keys.
+    /// For a dictionary of ranges, an array with one element per segment (the keys from one bound up to the next). The
+    /// element is missing if the segment is not in a range; else it is a unit or, for ranges in groups, the number of
+    /// the group. `None` for a dictionary of keys.
     #[must_use]
     pub const fn ranges(&self) -> Option<&Array> {
         self.ranges.as_ref()
@@ -239,7 +241,7 @@ impl Dict {
         self.ranges.as_ref().filter(|ranges| ranges.scalar() == Scalar::Int64)
     }
 
-    /// Returns the dictionary that has a unit as the value of each key of this one. For ranges, the value is missing
+    /// Returns a dictionary with the keys of this one, in which each value is a unit. For ranges, the value is missing
     /// for a segment outside of all ranges.
     #[must_use]
     pub fn of_units(&self) -> Dict {
@@ -248,13 +250,14 @@ impl Dict {
         Dict::of(self.keys.clone(), Array::from_scalars(Scalar::Unit, units), self.ranges.clone())
     }
 
-    /// Returns true if keys may have the type `scalar`: each of its values equals itself, and there is more than one.
+    /// Returns true if keys may have the type `scalar`: a type with more than one value, whose values all equal themselves. A
+    /// float type does not qualify, because a NaN does not equal itself.
     #[must_use]
     pub const fn may_be_keys(scalar: Scalar) -> bool {
         !matches!(scalar, Scalar::Unit | Scalar::Float32 | Scalar::Float64 | Scalar::WeakFloat)
     }
 
-    /// The keys of the dictionary, which are present and differ. For ranges, the bounds of the segments.
+    /// The keys of the dictionary, which are present and differ. For a dictionary of ranges, the bounds of the ranges.
     #[must_use]
     pub const fn keys(&self) -> &Array {
         &self.keys
@@ -266,7 +269,7 @@ impl Dict {
         &self.values
     }
 
-    /// The number of keys in the dictionary, or of segments for ranges.
+    /// The number of keys in the dictionary. For a dictionary of ranges, the number of bounds.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.keys.len()

@@ -1,6 +1,6 @@
 //! Edges: relations from the elements of an array (the child side) to their groups, which are the elements of another
 //! array (the parent side), or to a single group. An edge owns its memory, and is checked when it is made. An edge may
-//! state sizes that are larger than memory: memory of such a size is checked where it is allocated.
+//! state sizes for which there is not enough memory; this is checked when memory is allocated.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -77,13 +77,14 @@ impl Edge {
         Edge { kind: ArrayKind::Dense, form: EdgeForm::Scalars }
     }
 
-    /// Returns the edge that puts all of `child` elements into a single group.
+    /// Returns the edge that puts all `child` elements into a single group.
     #[must_use]
     pub const fn to_scalar(kind: ArrayKind, child: usize) -> Edge {
         Edge { kind, form: EdgeForm::ToScalar(child) }
     }
 
-    /// Returns the edge of contiguous groups that the split points `points` give.
+    /// Returns the edge of contiguous groups that split points define: group `g` has the elements from `points[g]` up
+    /// to, but without, `points[g + 1]`.
     ///
     /// # Errors
     /// If the points do not begin with 0, or descend.
@@ -111,9 +112,9 @@ impl Edge {
         Ok(Edge { kind, form: EdgeForm::Splits(points) })
     }
 
-    /// Returns the edge that gives each element the group in `groups`, out of `parents` groups. A missing number means
-    /// no group. An array in memory of another owner is copied before it is checked, because that owner may write to it
-    /// as long as the edge lives.
+    /// Returns the edge in which element `i` belongs to the group with the number `groups[i]`, which must be less than
+    /// `parents`. An element whose number is missing has no group. An array in memory of another owner is copied before
+    /// it is checked, because that owner may write to it as long as the edge lives.
     ///
     /// # Errors
     /// If a group number is out of range or not of type INT64, or if there is no memory for a copy.

@@ -66,7 +66,8 @@ struct TensorProblem {
     sources: Option<Arc<Texts>>,
 }
 
-/// The reason why an evaluation stopped, and its place in the model. The engine makes it, and it becomes an [`Error`].
+/// The reason why an evaluation stopped, and the place in the model where it did. The engine makes this fault, which is then
+/// converted to an [`Error`].
 #[derive(Clone, Debug)]
 pub struct EvaluationFault {
     kind: FaultKind,
@@ -85,8 +86,8 @@ pub struct EvaluationFault {
 }
 
 impl EvaluationFault {
-    /// Returns the fault of an evaluation as a whole, with the message `detail`. The limit to raise is the usual one
-    /// for `kind`.
+    /// Returns a fault that concerns the evaluation as a whole, with the message `detail`. If `kind` is an exceeded
+    /// limit, the fault names this limit as the one to raise.
     #[must_use]
     pub fn new(kind: FaultKind, detail: String) -> Self {
         let limit = match kind {
@@ -166,7 +167,7 @@ impl Error {
         self.with(|fault| fault.place = element.or(Some(FaultPlace::Row(at))))
     }
 
-    /// Turns the row of the fault into the index of an array element.
+    /// Converts the row of the fault to the index of an array element, for elements that are evaluated as rows.
     #[must_use]
     pub fn in_element(self) -> Self {
         let element = self.row().map(FaultPlace::Element);
@@ -209,7 +210,7 @@ impl Error {
         Error(Arc::new(Kind::Values { message: Excerpt::of_message(message.into()), line: None }))
     }
 
-    /// For an error of values, sets the line of the data, counted from 1.
+    /// For an error that [`values`](Error::values) made, sets the line of the data that the error concerns, counted from 1.
     #[must_use]
     pub fn on_line(mut self, at: usize) -> Self {
         if let Kind::Values { line, .. } = Arc::make_mut(&mut self.0) {
@@ -228,14 +229,14 @@ impl Error {
     }
 
     /// Returns the error for a value that breaks the promise of its input. `element` is the index of the element that
-    /// breaks it; `None` if the fault does not concern one.
+    /// breaks the promise; `None` if the problem does not concern a single element.
     #[must_use]
     pub fn promise(problem: Diagnostic, element: Option<usize>) -> Self {
         Error(Arc::new(Kind::Promise { problem: problem.into(), element }))
     }
 
-    /// Returns an error of tensors without a span, for user-defined operators. `kind` determines its code. The message
-    /// is cut after 1,000 characters.
+    /// Returns a tensor error that has no span, for user-defined operators. `kind` determines its code. The message is
+    /// cut after 1,000 characters.
     #[must_use]
     #[cold]
     pub fn tensors(kind: TensorErrorKind, message: impl Into<String>) -> Self {
@@ -243,7 +244,7 @@ impl Error {
         Error(Arc::new(Kind::Tensors(TensorProblem { kind, problem, fault: None, code: None, sources: None })))
     }
 
-    /// For an error of tensors, sets the hint and drops any earlier hint.
+    /// For a tensor error, sets the hint and drops any earlier hint.
     #[must_use]
     pub fn hint(self, hint: impl Into<String>) -> Self {
         self.with_tensors(|TensorProblem { problem, .. }| {
@@ -251,7 +252,7 @@ impl Error {
         })
     }
 
-    /// For an error of tensors without a span, sets the span in the text. The default span means that there is no text,
+    /// For a tensor error that has no span, sets the span in the text. The default span means that there is no text,
     /// and changes nothing.
     #[must_use]
     pub fn at(self, span: Span) -> Self {
@@ -262,14 +263,14 @@ impl Error {
         })
     }
 
-    /// For an error that comes from the fault of a tensor's element, sets the kind of that fault and the operator that
-    /// failed.
+    /// For a tensor error that was caused by the failed evaluation of an element, sets the kind of the fault and the
+    /// operator that failed.
     #[must_use]
     pub fn of_fault(self, kind: FaultKind, operator: Option<&str>) -> Self {
         self.with_tensors(|tensors| tensors.fault = Some((kind, operator.map(str::to_owned))))
     }
 
-    /// For an error that comes from the fault of a tensor's element, sets the code of that fault.
+    /// For a tensor error that was caused by the failed evaluation of an element, sets the code of the fault.
     #[must_use]
     pub fn of_code(self, code: &'static str) -> Self {
         self.with_tensors(|tensors| tensors.code = Some(code))
@@ -282,7 +283,7 @@ impl Error {
         self
     }
 
-    /// The kind of an error of tensors, which is more specific than the code; `None` for other errors.
+    /// The kind of a tensor error, which is more specific than the code; `None` for other errors.
     ///
     /// ```
     /// use cembra::tensor::TensorErrorKind;
@@ -301,8 +302,8 @@ impl Error {
         }
     }
 
-    /// The code of the problem, stable across versions: the name of a `Code`, of a fault (`div-by-zero`) or of a user's
-    /// operator, or `values`.
+    /// The code of the problem, stable across versions: the name of a `Code` or of a kind of fault (`div-by-zero`), a
+    /// code that a user's operator gave, or `values`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {
@@ -381,8 +382,8 @@ impl Error {
         self.fault_kind().is_some()
     }
 
-    /// The error's message in one line: like the displayed form, but for a fault without the span in the model's text.
-    /// It does not depend on the file that the model was read from.
+    /// The error's message in one line. For a fault, the message does not include the span in the model's text, which
+    /// the displayed form includes. So it does not depend on the file that the model was read from.
     #[must_use]
     pub fn message(&self) -> String {
         match &*self.0 {
@@ -393,7 +394,7 @@ impl Error {
         }
     }
 
-    /// The error's message without the row, for an element of a tensor: its row has no meaning for the user.
+    /// The error's message without the index of the row. For an element of a tensor, this index has no meaning for the user.
     #[must_use]
     pub fn message_of_element(&self) -> String {
         match &*self.0 {

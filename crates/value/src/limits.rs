@@ -69,7 +69,7 @@ macro_rules! limits {
                 match limit { $(Limit::$limit => format!("{} {}", self.$field.amount(), $unit).trim_end().to_owned()),* }
             }
 
-            /// Returns these limits, each lowered to that of `other` where `other` differs from the default.
+            /// Returns these limits, lowered where `other` has a lower limit that differs from the default.
             ///
             /// ```
             /// use cembra_value::Limits;
@@ -89,8 +89,8 @@ macro_rules! limits {
                 lowered
             }
 
-            /// Sets the limit whose field is called `name` to the number that the text `value` spells. It is a whole
-            /// number, or a number of seconds for a time. Digits may have `_` between them.
+            /// Sets the limit whose field is called `name` to the number in the text `value`: a whole number or, for a
+            /// time, a number of seconds. Digits may have `_` between them.
             ///
             /// ```
             /// use cembra_value::Limits;
@@ -103,7 +103,7 @@ macro_rules! limits {
             /// ```
             ///
             /// # Errors
-            /// If there is no limit with this name, or if the text is not such a number.
+            /// If there is no limit with this name, or if `value` is not a number of the required kind.
             pub fn set(&mut self, name: &str, value: &str) -> Result<(), Diagnostic> {
                 let Some(limit) = Limit::ALL.iter().find(|limit| limit.name() == name) else {
                     let known: Vec<&str> = Limit::ALL.iter().map(|limit| limit.name()).collect();
@@ -247,8 +247,8 @@ impl Limits {
 }
 
 impl Limits {
-    /// Returns the most that all types of a model may contain together (their number of fields), and the deepest nesting of each type. Fields are
-    /// capped so that every field has a 32-bit offset.
+    /// Returns the most fields that all types of a model may have together, and the deepest nesting of each type. The number of
+    /// fields is capped so that every field has a 32-bit offset.
     #[must_use]
     pub fn type_allowance(&self) -> Extent {
         Extent { fields: self.tuple_fields.min(64 << 20), nesting: self.tuple_nesting }
@@ -281,7 +281,7 @@ impl Budget {
     /// The number of nodes that a traversal visits between two checks of the clock.
     const STRIDE: usize = 4096;
 
-    /// Returns a budget for a compilation that has not begun, so that no time passes.
+    /// Returns a budget for a compilation that has not begun, so that the time limit cannot be exceeded.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         Budget { limits, started: None }

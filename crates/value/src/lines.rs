@@ -70,7 +70,7 @@ impl Lines {
     }
 
     /// The line and the column of the byte at index `byte`, both counted from 1; columns are characters. `text` must be
-    /// the text of these lines. A byte within a line end is after the last character of the line.
+    /// the text of these lines. A byte of a line end gets the column after the last character of the line.
     #[must_use]
     pub fn line_and_column(&self, text: &str, byte: usize) -> (usize, usize) {
         let at = text.floor_char_boundary(byte);
@@ -88,8 +88,8 @@ impl Lines {
         kept + text.as_bytes().get(from..byte).map_or(0, begun)
     }
 
-    /// The byte range of the line with index `line`, without its line end. `text` must be the text of these lines. The
-    /// range is empty after the last line.
+    /// The byte range of the line with index `line`, without its line end; empty if there is no such line. `text` must
+    /// be the text of these lines.
     #[must_use]
     pub fn range(&self, text: &str, line: usize) -> Range<usize> {
         let start_of = |line: usize| self.starts.get(line).map(|start| *start as usize);

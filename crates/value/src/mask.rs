@@ -1,7 +1,7 @@
-//! The spelling of a mask (an optional unit, present or missing) in data: in CSV and JSON, and in rows that programs
-//! serialise. Only this file defines it. Missing values of other types (an empty field, `null`, an absent key) are
-//! defined by each data format. In the text of models these words are literals: `cembra::program::cast_literal` accepts a
-//! boolean for a mask, so that the same words work.
+//! The spelling of masks in data: in CSV and JSON, and in rows that programs serialise. A mask is an optional unit,
+//! present or missing. Only this file defines its spelling. For other types, each data format defines how a missing value
+//! is written, such as an empty field, `null` or an absent key. In the text of models, the words for a mask are literals:
+//! `cembra::program::cast_literal` accepts a boolean for a mask, so that the same words work.
 
 /// The word for a mask that holds (is present). It is also the word for a true boolean: a reader who does not know that
 /// a column has masks reads truth values, which are true where the masks hold.

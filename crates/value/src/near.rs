@@ -1,6 +1,6 @@
-//! Suggestions for unknown names: known names at a small edit distance. The time for a distance is proportional to the
-//! product of two lengths, which the model or the data determines, so this file bounds the time. `Limits::problems`
-//! bounds the number of names for which suggestions are made.
+//! Suggestions for unknown names: known names at a small edit distance. Computing a distance takes time proportional to
+//! the product of the lengths of both names. The model or the data determines these lengths, so this file bounds the
+//! time. `Limits::problems` bounds the number of names for which suggestions are made.
 
 /// The most bytes of a name that gets suggestions or is suggested.
 const LONGEST: usize = 64;
@@ -14,10 +14,10 @@ const COMPARED: usize = 1 << 18;
 /// The most names that are suggested.
 const SUGGESTED: usize = 3;
 
-/// Returns the known names that are at most `typos` typos away from `name`. These are at most three, the nearest first;
-/// of equally near ones, the first in `known`. A typo is an added, missing or different character, or two swapped ones.
-/// Case and white space around a name do not count. Long names get no suggestions, and of very many known names only
-/// some are considered.
+/// Returns up to three known names that are at most `typos` typos away from `name`: the nearest first, and equally near
+/// ones in the order of `known`. A typo is an added, missing or different character, or two swapped ones. Case and
+/// white space around a name do not count. Long names get no suggestions, and of very many known names only some are
+/// considered.
 ///
 /// ```
 /// use cembra_value::near_names;

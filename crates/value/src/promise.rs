@@ -1,12 +1,12 @@
 //! Promises: properties of an input's values that its type does not state, for example that an array has no missing
-//! elements, or which form an edge has. Operators and overloads ignore promises, and a value of the right type may
-//! break one, so values are checked.
+//! elements, or that the groups of an edge are contiguous. Operators and overloads ignore promises. A value of the
+//! right type may break a promise, so values are checked.
 
 use crate::{Code, Diagnostic, EdgeForm, Value};
 use cembra_runtime::{ArrayKind, EdgeType, QType};
 
-/// The promise of an input about its values in addition to their type. Only inputs that are arrays or edges can promise
-/// something, not arrays or edges inside tuples.
+/// A property that an input promises for its values, in addition to their type. Only an input that is an array or an
+/// edge can promise something, not an input that is a tuple of arrays or edges.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Promise {
     /// The input promises nothing in addition to its type, as for `[f64?]` and `edge`.

@@ -20,14 +20,14 @@ pub enum OnError {
 pub struct RunTerms<'r> {
     /// The token that cancels the run; `None` if it cannot be cancelled.
     pub token: Option<&'r Cancellation>,
-    /// The number of threads of the run. 0 means the number that the model was compiled with: one, or that of a tensor
-    /// evaluator.
+    /// The number of threads of the run. 0 means the number that the model was compiled with: one, or the number of
+    /// threads of a tensor evaluator.
     pub threads: usize,
     /// The limits for evaluations in the run; `None` for the limits that the model was compiled with.
     pub limits: Option<&'r Limits>,
     /// The treatment of rows whose evaluation fails.
     pub on_error: OnError,
-    /// The most rows between two checks of the token. It is rounded to a multiple of 64, and is at least 64.
+    /// The most rows between two checks of the token. The number is rounded to a multiple of 64, and is at least 64.
     pub strip_rows: usize,
     /// The most errors of failed rows that the run stores.
     pub keep_failures: usize,
@@ -47,8 +47,9 @@ impl Default for RunTerms<'_> {
 }
 
 impl<'r> RunTerms<'r> {
-    /// Returns the terms for a run inside this run: with the same token and limits, on one thread. Elements of the
-    /// inner run are not rows of this run, and the first element that fails ends the inner run.
+    /// Returns the terms for a run inside this run, such as a run over the elements of an array: the same token and
+    /// limits, and one thread. These elements are not rows of this run, and the first element that fails ends the inner
+    /// run.
     #[must_use]
     pub fn inside(&self) -> RunTerms<'r> {
         let RunTerms { token, limits, threads: _, on_error: _, strip_rows: _, keep_failures: _ } = *self;

@@ -1,6 +1,6 @@
 //! Strings of an array, in Arrow's layout of views. The view of a short string contains the string; the view of a
-//! longer one has the string's first bytes and its position in a buffer. A collection of strings records whether they
-//! are UTF-8, because an array of texts must have only such strings.
+//! longer one has the string's first bytes and its position in a buffer. A sequence of strings records whether all of
+//! them are known to be UTF-8, because an array of texts requires that.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -33,7 +33,8 @@ impl Default for StringViews {
 impl StringViews {
     /// Makes strings from `views` and the `buffers` that they point into, in Arrow's layout.
     ///
-    /// `None` if a view points outside of the buffers, has wrong first bytes of its string, or is not padded with zeros.
+    /// `None` if a view points outside of the buffers, if the view of a string of more than 12 bytes does not repeat the string's first four bytes,
+    /// or if the view of a shorter string is not padded with zeros.
     #[must_use]
     pub fn from_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>) -> Option<Self> {
         let made = StringViews { views, buffers, are_texts: false };
@@ -43,8 +44,8 @@ impl StringViews {
     /// Makes strings from `views` and the `buffers` that they point into, in Arrow's layout, without checking them.
     ///
     /// # Safety
-    /// STRING-VIEW: views must be as [`from_parts`](StringViews::from_parts) requires, and if `are_texts`, all strings must be
-    /// UTF-8.
+    /// STRING-VIEW (`docs/safety.md`): `views` must be as [`from_parts`](StringViews::from_parts) requires, and if `are_texts`
+    /// is true, all strings must be UTF-8.
     #[must_use]
     pub const unsafe fn from_known_parts(views: Vec<u128>, buffers: Vec<Vec<u8>>, are_texts: bool) -> Self {
         StringViews { views, buffers, are_texts }

@@ -17,8 +17,8 @@ impl ScalarValue {
 }
 
 impl Value {
-    /// Makes an optional struct of type `of` from a struct; a missing optional struct if `value` is `None`. Returns `None` if the
-    /// struct is of another type, or if the type cannot be optional.
+    /// Makes a value of the optional form of the struct type `of`: present if `value` is a struct, missing if `value` is `None`.
+    /// Returns `None` if the struct is of another type, or if the type cannot be optional.
     ///
     /// ```
     /// use cembra_value::Value;
@@ -93,8 +93,9 @@ impl Value {
         Some(list.finish())
     }
 
-    /// Makes a list or a dictionary of type `list` from the arrays of its scalars and optionals, in their order. `None`
-    /// if `list` is not the type of a list or dictionary, or if the arrays do not fit it.
+    /// Makes a list or a dictionary of type `list` from its arrays: one for each scalar or optional in the type of an
+    /// element, in the order of the fields. `None` if `list` is not the type of a list or dictionary, or if the arrays
+    /// do not fit it.
     #[must_use]
     pub fn list_of_arrays(list: &QType, arrays: impl IntoIterator<Item = Array>) -> Option<Value> {
         list.element()?;
@@ -306,13 +307,13 @@ impl ListBuilder {
         &self.element
     }
 
-    /// Appends an element to the list. It must be of the element type.
+    /// Appends the element `value`, which must be of the element type, to the list.
     pub fn push(&mut self, value: &Value) {
         self.members.push(value);
     }
 
-    /// Appends a struct to the list, given by its fields in order. There must be as many values as fields, each of its
-    /// field's type.
+    /// Appends a struct to the list, given by its fields in order. There must be one value per field, of the field's
+    /// type.
     pub fn push_fields(&mut self, fields: impl Iterator<Item = Value>) {
         if let Members::Lists(_, members) = &mut self.members {
             members.iter_mut().zip(fields).for_each(|(member, value)| member.push(&value));

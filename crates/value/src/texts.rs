@@ -1,5 +1,5 @@
-//! The texts that a model is read from, and spans in them. Spans are numbered as if each text followed the previous
-//! one, so a span determines its text. The reader of `use` decides which texts a model has.
+//! The texts that a model is read from, and spans in these texts. Spans count bytes as if the texts followed each other in one long text, so a span
+//! determines which text it is in. The code that reads `use` statements (`crates/expr/src/text/sources.rs`) adds the texts of used files.
 
 use crate::{Lines, Span};
 use cembra_runtime::Excerpt;
@@ -34,7 +34,7 @@ pub struct SourcePlace<'t> {
     pub name: &'t str,
     /// The whole text that contains the span.
     pub text: &'t str,
-    /// The span, counted from the begin of this text.
+    /// The span, counted from the beginning of this text.
     pub span: Span,
     /// The lines of the text, which all places in the text share.
     lines: &'t OnceLock<Lines>,
@@ -166,14 +166,14 @@ impl Texts {
         &self.0[at].name
     }
 
-    /// The text at index `at`, and the offset of its spans.
+    /// The text at index `at`, and the offset at which spans in this text begin.
     #[must_use]
     pub fn text_and_start(&self, at: usize) -> (&str, usize) {
         let NamedText { text, start, .. } = &self.0[at];
         (text, *start)
     }
 
-    /// The end of the spans in all texts: the bytes of the texts, with one line end between each two.
+    /// The end of the spans in all texts: the number of bytes of all texts, with one line end between each two texts.
     #[must_use]
     pub fn end(&self) -> usize {
         self.0.last().map_or(0, |named| named.start + named.text.len())

@@ -26,8 +26,8 @@ pub enum ProcessPool<'p> {
 }
 
 impl ProcessPool<'_> {
-    /// Returns the pool for the jobs of a calling thread that has no pool of its own. It asks the system for the
-    /// process id, so it should be called only if several threads are of use.
+    /// Returns the pool for the jobs of the calling thread, for callers that have no pool of their own. The function
+    /// asks the system for the process id, so it should be called only if several threads can be used.
     ///
     /// ```
     /// use cembra_value::ProcessPool;

@@ -171,7 +171,8 @@ impl Kind {
     /// have a year, and no part twice.
     ///
     /// # Errors
-    /// The format is too long, or has a part that values of this type lack; if `is_read`, it lacks a year, or has a part twice.
+    /// If the format is too long, or has a part that values of this type lack; if `is_read`, also if it lacks a year, or has a
+    /// part twice.
     pub fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
         let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
@@ -411,8 +412,8 @@ pub fn read_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, false)?)
 }
 
-/// Reads a date in a file by `format`, as [`read_date`] does, but adjacent numbers must have all of their digits: by
-/// `%d%m%Y`, `1022026` could be the first or the tenth of February.
+/// Reads a date in a file by `format`, as [`read_date`] does, but numbers without a separator in between must have all
+/// of their digits: `01022026` for `%d%m%Y`. Otherwise, `1022026` could be the first or the tenth of February.
 #[must_use]
 pub fn read_padded_date(format: &str, text: &str) -> Option<Date> {
     date_of(&found(format, text, true)?)
@@ -425,8 +426,8 @@ pub fn read_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, false)?)
 }
 
-/// Reads a timestamp in a file by `format`, as [`read_timestamp`] does, but adjacent numbers must have all of their
-/// digits.
+/// Reads a timestamp in a file by `format`, as [`read_timestamp`] does, but numbers without a separator in between must
+/// have all of their digits: `0102` for `%d%m`.
 #[must_use]
 pub fn read_padded_timestamp(format: &str, text: &str) -> Option<Timestamp> {
     timestamp_of(&found(format, text, true)?)

@@ -74,9 +74,9 @@ macro_rules! scalar_values {
                 }
             }
 
-            /// Parses `text` as a value of type `scalar`: digits, for a float also with an exponent, `inf` or `nan`;
-            /// `true` and `false`. `None` for other texts, and for units and strings, for which there is no common
-            /// spelling.
+            /// Parses `text` as a value of type `scalar`: a number (for a float also with an exponent, `inf` or `nan`),
+            /// `true` or `false`, or a date, timestamp or duration. `None` for other texts, and for units and strings,
+            /// for which there is no common spelling.
             #[must_use]
             pub fn spelled(scalar: Scalar, text: &str) -> Option<ScalarValue> {
                 match scalar {
@@ -304,7 +304,7 @@ impl Value {
         }
     }
 
-    /// The tensor that this value is; `None` for other values.
+    /// The value as a tensor; `None` for values of other types.
     #[must_use]
     pub fn as_tensor(&self) -> Option<&Tensor> {
         if let Value::Tensor(tensor) = self { Some(tensor) } else { None }
@@ -328,7 +328,7 @@ impl Value {
     }
 
     /// Returns true if both values have the same type and the same bits. All NaNs count as the same, and the data of
-    /// missing values are ignored. Tests and fuzzing compare results by it.
+    /// missing values are ignored. Tests and fuzzing compare results in this way.
     #[must_use]
     pub fn same(&self, other: &Value) -> bool {
         match (self, other) {
@@ -347,8 +347,8 @@ impl Value {
         }
     }
 
-    /// Returns the operand of an operator on single elements that corresponds to this operand of an operator on arrays.
-    /// An array type becomes its element type; other values are unchanged.
+    /// Converts an operand of an operator on arrays to the operand of the corresponding operator on single elements. An
+    /// array type becomes its element type; other values are unchanged.
     #[must_use]
     pub fn of_each(&self) -> Value {
         match self {
@@ -360,9 +360,9 @@ impl Value {
     /// Writes the value to `frame` at `offset`, in the layout of its type. Texts become views of this value.
     ///
     /// # Safety
-    /// FRAME-SLOT: the memory is alive, writable and has room for the type at `offset`; a text of this value outlives
-    /// every read of the view. Shapes, compile-time values (`Type`, `Nothing`, `Unspecified`) and values that are stored outside of frames
-    /// write nothing.
+    /// FRAME-SLOT (`docs/safety.md`): the memory of the frame must be alive and writable, and have room for the type at
+    /// `offset`; a text of this value must outlive every read of the view. Shapes, compile-time values (`Type`, `Nothing`,
+    /// `Unspecified`) and values that are stored outside of frames write nothing.
     #[inline]
     pub unsafe fn write_to(&self, frame: FramePtr, offset: u32) {
         match self {
@@ -408,7 +408,8 @@ impl Value {
     /// Reads a value of type `qtype` from `frame` at `offset`. Texts are copied.
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of this type was written there and the texts it views are alive.
+    /// FRAME-SLOT (`docs/safety.md`): a value of type `qtype` must have been written at `offset`, and the texts that it views
+    /// must be alive.
     #[inline]
     #[must_use]
     pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Value {

@@ -166,7 +166,7 @@ macro_rules! from_rust {
 for_each_scalar!(value_refs []);
 
 impl<'a> ValueRef<'a> {
-    /// Returns true if the value owns the data that views of it would point to, so that it must be kept while they are read.
+    /// Returns true if the value owns the data that its views would point to. Then it must be kept as long as these views are read.
     #[must_use]
     pub fn is_owned(&self) -> bool {
         match self {
@@ -177,7 +177,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// Returns the value as one of type `qtype`, with texts copied; `None` if it is not of this type.
+    /// Converts the value to a `Value` of type `qtype`, with texts copied; `None` if the value is not of this type.
     #[must_use]
     pub fn to_value(&self, qtype: &QType) -> Option<Value> {
         if let ValueRef::Composite(value) = self {
@@ -249,7 +249,8 @@ impl<'a> ValueRef<'a> {
     /// Reads a value of type `qtype` from `frame` at `offset`. Values that are not scalars are copied.
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of this type was written there, and the texts it views live as long as the result.
+    /// FRAME-SLOT (`docs/safety.md`): a value of type `qtype` must have been written at `offset`, and the texts that it views must live as long as
+    /// the result.
     #[must_use]
     pub unsafe fn read_from(qtype: &QType, frame: FramePtr, offset: u32) -> Self {
         // SAFETY: FRAME-SLOT, promised by the caller; a presence byte is at the start of an optional, its value at the

@@ -94,7 +94,7 @@ impl ValueRun {
     /// Iterates over the values in the run's slots of `frame`. Texts are copied.
     ///
     /// # Safety
-    /// FRAME-SLOT, as for [`read`](ValueRun::read), for as long as the iterator is used.
+    /// FRAME-SLOT (`docs/safety.md`): the conditions of [`read`](ValueRun::read) must hold as long as the iterator is used.
     pub unsafe fn values(&self, frame: FramePtr) -> impl Iterator<Item = Value> {
         // SAFETY: FRAME-SLOT, promised by the caller.
         self.slots.iter().map(move |slot| unsafe { Value::read_from(&self.qtype, frame, *slot) })
@@ -103,7 +103,8 @@ impl ValueRun {
     /// Appends the values in the run's slots of `frame` to `values`. Texts are copied.
     ///
     /// # Safety
-    /// FRAME-SLOT: values of the run's type were written to the slots, and the texts that they view are alive.
+    /// FRAME-SLOT (`docs/safety.md`): values of the run's type were written to the slots, and the texts that they view are
+    /// alive.
     #[inline]
     pub unsafe fn read(&self, frame: FramePtr, values: &mut Vec<Value>) {
         macro_rules! of_each_number {

@@ -1,5 +1,5 @@
-//! The collection of warnings. A warning is reported once per span, silenced codes are not reported, and of very many
-//! warnings only some are stored while the others are counted.
+//! The collection of warnings. A warning is reported once per span, and silenced codes are not reported. If there are
+//! very many warnings, only some are stored, and the others are only counted.
 
 use crate::{Code, Diagnostic, Span};
 use std::collections::HashSet;
@@ -34,8 +34,8 @@ impl Warnings {
         Warnings { kept: Vec::new(), count: 0, most, silenced: silenced.into(), told: HashSet::new() }
     }
 
-    /// Adds a warning to the collection, unless its code is silenced. `warning` makes it, and is called only if the
-    /// warning is stored. The same code is reported once per span, because one expression may have many nodes.
+    /// Adds a warning to the collection, unless its code is silenced. `warning` makes the diagnostic, and is called
+    /// only if it is stored. A code is reported once per span, because one expression may have many nodes.
     pub fn add(&mut self, code: Code, at: Option<Span>, warning: impl FnOnce() -> Diagnostic) {
         if self.silenced.contains(&code) {
             return;

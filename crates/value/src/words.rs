@@ -1,6 +1,6 @@
 //! 64-bit words whose memory begins at a cache line, so that no load of a vector register crosses two lines. If vectors
-//! are as wide as a line and each load crosses two lines, loops over the words take up to twice as long. Words whose
-//! memory comes from elsewhere are not moved.
+//! are as wide as a line and each load crosses two lines, loops over the words take up to twice as long. If existing
+//! memory becomes a list of words, it is not moved, even if it does not begin at a cache line.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 /// The most unused words before the first word that begins a cache line.
 const MOST_BEFORE: usize = LINE / size_of::<u64>() - 1;
 
-/// A list of 64-bit words whose memory begins at a cache line, unless the memory came from elsewhere.
+/// A list of 64-bit words whose memory begins at a cache line, unless the list was made from existing memory.
 #[derive(Default)]
 pub struct Words {
     all: Vec<u64>,
@@ -22,7 +22,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Returns an empty list with room for `room` words; without room if there is no memory for them.
+    /// Returns an empty list with room for `room` words, or without room if there is no memory for `room` words.
     #[must_use]
     pub fn with_capacity(room: usize) -> Self {
         let mut all = Vec::new();

@@ -29,9 +29,9 @@ pub(crate) fn exact_inverse(ty: MachineType, bits: u64) -> Option<u64> {
 }
 
 impl Divisor {
-    /// Returns the divisor with these bits and its rounded inverse. If the inverse cannot be used, the two returned numbers make every product zero
-    /// or NaN, so that the loop divides those rows instead. A row whose dividend is zero or NaN is not divided, because the two numbers give its true
-    /// quotient.
+    /// Returns the divisor with these bits and its rounded inverse. If the inverse cannot be used, returns two other numbers, with which the product
+    /// of every row is zero or NaN, so that the loop divides the row instead. Rows whose dividend is zero or NaN are not divided: for them, the two
+    /// numbers give the true quotient.
     pub(crate) fn parts(self, bits: u64) -> Parts {
         parts(self.element, bits).unwrap_or_else(|| {
             if self.element == 8 {

@@ -1,5 +1,5 @@
-//! Writes the machine code of a program's instructions. Operands are loaded into registers where an instruction requires
-//! that. If an instruction overwrites one of its operands, an operand without later uses is chosen.
+//! Writes the machine code of a program's instructions. Operands are loaded into registers if the instruction requires that. If an instruction
+//! overwrites one of its operands, an operand that is not used later is chosen.
 
 use crate::encode::{Assembler, Code, Condition, FETCHES, Gpr, Label, Length, Memory, Operands, Prefix, Rm, Shape};
 use crate::homes::{ARRAYS, BYTE, FAILED, PORTS, STORED, bit_memory, chain_memory, row_memory};
@@ -35,10 +35,10 @@ pub(crate) struct Emission<'a> {
     pub(crate) isa: Isa,
     /// The positions in the code that call a scalar function for single lanes.
     pub(crate) sites: &'a mut Vec<Site>,
-    /// The positions in the code that jump to a division, taken if a multiplication by the inverse is not exact for a row.
+    /// The positions in the code with a jump to a division. The jump is taken if a multiplication by the inverse is not exact for a row.
     pub(crate) divisions: &'a mut Vec<Division>,
     pub(crate) waiting: &'a mut Vec<PreservedRegister>,
-    /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
+    /// The bytes that differ in the variant of the code with non-temporal stores, each with its position.
     pub(crate) changes: &'a mut Vec<(u32, u8)>,
     /// The index of the first stack slot that holds half a byte of an output's mask until the other half is computed. Each output has one such slot.
     pub(crate) halves: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Emission<'a> {
 }
 
 impl Emission<'_> {
-    /// Writes the code of all instructions. Returns false if it is longer than `most` bytes.
+    /// Writes the code of all instructions. Returns false if the code is longer than `most` bytes.
     pub(crate) fn play(&mut self) -> bool {
         // The jump over the current stretch (instructions that may be skipped), and the numbers of sites and divisions
         // before it.
@@ -112,8 +112,8 @@ impl Emission<'_> {
         }
     }
 
-    /// Writes prefetches from an address that the caller passes in addition to the arrays, at index `port`: as many bytes as one iteration reads from
-    /// an input with `element` bytes per row.
+    /// Writes prefetches from the address that the caller passes at index `port`, in addition to the addresses of the arrays. The prefetches cover as
+    /// many bytes as one iteration reads from an input with `element` bytes per row.
     pub(crate) fn fetch_port(&mut self, port: u32, element: u8) {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);

@@ -1,7 +1,7 @@
-//! The ends of a loop: the head, which handles the rows before the first aligned load, and the tail, which handles the rows
-//! after the last full vector. Each is one vector of rows whose stores are masked, because the vector also has rows that the
-//! rest of the loop stores. Aligned loads matter, because a load that crosses a cache line reads two lines; if the data is in
-//! the first-level cache, short loops mostly wait for such loads.
+//! The ends of a loop: the head, which handles the rows before the first aligned load, and the tail, which handles the rows after the last full
+//! vector. The head and the tail each compute one full vector of rows. Their stores are masked, because other iterations store some of these rows.
+//! Aligned loads matter, because a load that crosses a cache line reads two lines; if the data is in the first-level cache, short loops mostly wait
+//! for such loads.
 
 use crate::encode::{Assembler, Code, Condition, Gpr, Label, Length, Memory, Operands, Prefix, Rm};
 use crate::homes::{BYTE, END, PORTS, ROW, STORED};
@@ -20,8 +20,7 @@ const MIN_HEAD_ITERATIONS: u32 = 4;
 /// is set if the count is from two to seven.
 const SEVERAL: u64 = 0x6666_6666_6666_6666;
 
-/// The registers and sizes from which the code for a loop's head and tail is written: the registers with the addresses of inputs, and the rows of a
-/// vector.
+/// The parameters of the code for a loop's head and tail: the registers that hold the addresses of inputs, the element size, and numbers of rows.
 pub(crate) struct LoopEnds {
     /// The size of an element in bytes, which is equal in all columns that are read.
     element: u8,
@@ -34,8 +33,8 @@ pub(crate) struct LoopEnds {
 }
 
 impl LoopEnds {
-    /// Describes the ends of a loop. Returns `None` if computing rows that are not stored would have effects other than
-    /// stores, or if a vector of the inputs that are read is not exactly a cache line.
+    /// Describes the head and the tail of a loop. Returns `None` if the loop cannot have them: their masked code exists for AVX-512 only and must
+    /// have no effects but stores, and a vector of each input that is read must be exactly a cache line.
     pub(crate) fn of(isa: Isa, single: &Program, steps: u8, read: &[(u32, u8)], ports: usize) -> Option<LoopEnds> {
         let (_, element) = *read.first()?;
         let stores = |op: &Op| match op.kind {
@@ -57,8 +56,8 @@ impl LoopEnds {
         (is_able && is_line).then_some(LoopEnds { element, read: registers, rows: single.rows, least })
     }
 
-    /// Writes the code after the last full vector, which prepares the masked computation of the remaining rows. The code of one vector must follow.
-    /// Returns the jump that is taken if no row remains.
+    /// Writes the code after the last full vector, which prepares the masked computation of the remaining rows. The caller must then write the code
+    /// of one vector. Returns the jump that is taken if no row remains.
     pub(crate) fn behind(&self, asm: &mut Assembler) -> Label {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
@@ -75,16 +74,15 @@ impl LoopEnds {
         over
     }
 
-    /// Writes the instruction that sets the current row to the next row after the loop's head or tail.
+    /// Writes the last instruction of a loop's head or tail, which makes the row after the head or tail the current row.
     pub(crate) fn go_on(asm: &mut Assembler) {
         asm.copy(ROW, NEXT);
     }
 
-    /// Writes the code before the first row. It jumps to `step` if the loop has a head, and to `begin` if the loop is
-    /// too short or its loads are already aligned. The head has as many rows as it takes to align loads: the loads of
-    /// several inputs if these inputs begin at the same offset in a cache line, else the loads of one input. If
-    /// elements are not aligned to their size, the head may have any number of rows less than a vector has. Appends to
-    /// `at_once` the changed bytes, with their positions, that make the loop begin without a head.
+    /// Writes the code before the first row. This code jumps to `step` if the loop has a head, and to `begin` if there are too few rows or the loads
+    /// are already aligned. The head has as many rows as aligning the loads takes: the loads of several inputs if these inputs begin at the same
+    /// offset in a cache line, else the loads of one input. If elements are not aligned to their size, the head may have any number of rows less than
+    /// a vector has. For a variant of the code that always begins without a head, appends to `at_once` the bytes to change, with their positions.
     pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);

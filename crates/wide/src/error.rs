@@ -1,8 +1,8 @@
-//! The reasons why a tape was not compiled to a loop.
+//! The reasons why a tape (a straight-line program) was not compiled to a loop.
 
 use cembra_runtime::CodeMemoryError;
 
-/// The kinds of failure when a tape is compiled to a loop.
+/// The reason why a tape (a straight-line program) could not be compiled to a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -21,7 +21,7 @@ pub enum ErrorKind {
     Memory,
 }
 
-/// The error for a tape that could not be compiled to a loop.
+/// The error for a tape (a straight-line program) that could not be compiled to a loop.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Error(#[from] Reason);

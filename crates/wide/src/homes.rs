@@ -14,7 +14,7 @@ pub(crate) const PORTS: [Gpr; 7] = [Gpr::Rcx, Gpr::Rdx, Gpr::Rsi, Gpr::Rdi, Gpr:
 /// The general register that has the index of the first row of the current iteration.
 pub(crate) const ROW: Gpr = Gpr::Rbx;
 
-/// The general register that has the index after the loop's last row.
+/// The general register that has the index of the loop's last row plus one.
 pub(crate) const END: Gpr = Gpr::R12;
 
 /// The mask register with the rows to store, in the code of a loop's head or tail.
@@ -32,7 +32,8 @@ pub(crate) const POOL: Gpr = Gpr::R13;
 /// The general register that has the address of the array of pointers to inputs and outputs.
 pub(crate) const ARRAYS: Gpr = Gpr::R15;
 
-/// The caller's registers, which the code saves below the frame pointer. Masks on the stack are below these registers.
+/// The general registers that the code must preserve for its caller. The code saves them on the stack below the frame pointer. The stack slots for
+/// masks are below the saved registers.
 pub(crate) const SAVED: [Gpr; 5] = [Gpr::Rbx, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
 
 impl Registers {
@@ -108,9 +109,9 @@ impl Registers {
         asm.vector(self.prefix(), code, length, Operands::new(register, 0, from));
     }
 
-    /// Writes the loads, before the first iteration, of the partial sums that stay in registers, or (if `stores`) their
-    /// stores after the last full iteration. An iteration has one row for each partial sum, so each iteration begins with the
-    /// first sum.
+    /// Writes the code that loads the partial sums which stay in registers, for use before the first iteration. If `stores` is set, writes the code
+    /// that stores them, for use after the last full iteration. An iteration has as many rows as there are partial sums, so each iteration begins
+    /// with the first sum.
     pub(crate) fn move_sums(&self, asm: &mut Assembler, stores: bool) {
         let code = if stores { Code::Store32 } else { Code::Load32 };
         for (info, register) in self.fixed() {
@@ -146,15 +147,14 @@ pub(crate) fn port_base(asm: &mut Assembler, port: u32, spare: Gpr) -> Gpr {
     }
 }
 
-/// The memory of the elements of an input or output. The first of these elements belongs to the row `rows` rows after the iteration's first row.
+/// The address of an element of an input or output: the element for the row that is `rows` rows after the iteration's first row.
 pub(crate) fn row_memory(asm: &mut Assembler, port: u32, element: u8, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     let scale = element.trailing_zeros() as u8;
     Memory { base, index: Some((ROW, scale)), offset: (rows * u32::from(element)).cast_signed() }
 }
 
-/// The memory of an output's partial sums. The first of these sums belongs to the row `rows` rows after the iteration's first row. The address uses
-/// `rax`.
+/// The address of a partial sum of an output: the sum for the row that is `rows` rows after the iteration's first row. The address uses `rax`.
 pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::R11);
     asm.address(Gpr::Rax, Memory::at(ROW, rows.cast_signed()));
@@ -162,7 +162,7 @@ pub(crate) fn chain_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory 
     Memory { base, index: Some((Gpr::Rax, 3)), offset: 0 }
 }
 
-/// The memory of the mask bits of an input or output. The first of these bits belongs to the row `rows` rows after the iteration's first row.
+/// The address of a byte of mask bits of an input or output: the byte that has the bit for the row `rows` rows after the iteration's first row.
 pub(crate) fn bit_memory(asm: &mut Assembler, port: u32, rows: u32) -> Memory {
     let base = port_base(asm, port, Gpr::Rax);
     Memory { base, index: Some((BYTE, 0)), offset: (rows / 8).cast_signed() }

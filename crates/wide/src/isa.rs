@@ -1,5 +1,5 @@
-//! The sets of vector instructions, and which instructions of a tape each set can execute; this is known before anything is
-//! compiled.
+//! The sets of vector instructions that loops are compiled for, and the test whether a loop can execute an instruction of a tape (a straight-line
+//! program). The test needs no compilation.
 
 use crate::divisor::exact_inverse;
 use cembra_runtime::{MachineType, RuntimeFn};
@@ -56,9 +56,8 @@ impl Isa {
         if work.is_dividing(Isa::Avx2) { Isa::Avx2 } else { self }
     }
 
-    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse,
-    /// because divisions would take most of the tape's time. `played` has, for each instruction of the tape, whether it
-    /// is executed.
+    /// Returns true if divisions by a value that all rows share should be computed as multiplications by its inverse, because divisions would take
+    /// most of the tape's time. `played` is true for each instruction of the tape that is executed.
     pub(crate) fn divides_by_inverse(self, tape: &Tape, played: &[bool]) -> bool {
         Work::of(tape, played, |_| false).is_dividing(self)
     }
@@ -137,7 +136,7 @@ fn is_power_of_two(tape: &Tape, val: Val) -> bool {
     }
 }
 
-/// The most arguments of a scalar function that is called for single lanes.
+/// The most arguments that a scalar function may have if vector code calls the function for one lane at a time.
 pub(crate) const MOST_ARGUMENTS: usize = 3;
 
 /// Returns true if a function takes at most [`MOST_ARGUMENTS`] numbers, returns a number and needs no context.

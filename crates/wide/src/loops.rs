@@ -1,6 +1,6 @@
-//! Loops: a program's instructions with the loop over rows around them. A step computes one vector of rows. If a loop
-//! has the code of `ends`, it handles any number of rows; otherwise it handles only full steps, and `wide` runs the
-//! rows after the last full step.
+//! Writes the machine code of a loop over rows from the instructions of a program. A step computes one vector of rows. A loop that has a head and a
+//! tail (`ends`) handles any number of rows from one step on. Any other loop handles only full steps, and `wide` runs the rows after the last full
+//! step.
 
 use crate::divisor::Divisor;
 use crate::emit::Emission;
@@ -72,7 +72,7 @@ enum ProgramRole {
     End,
 }
 
-/// The buffers of the compilation of a loop, such as those for instructions, which a thread reuses for the next compilation.
+/// The buffers for compiling a loop, such as those for its instructions. A thread reuses them for its next loop.
 #[derive(Debug, Default)]
 pub(crate) struct Workspace {
     selection: Selection,
@@ -104,7 +104,7 @@ pub(crate) struct LoopCode<'a> {
     pub(crate) rows: u32,
     /// The number of rows in a vector.
     pub(crate) lanes: u32,
-    /// The bytes, with their positions, in which the variant of the code with non-temporal stores differs.
+    /// The bytes to change, with their positions, to turn the code into the variant with non-temporal stores.
     pub(crate) changes: &'a [(u32, u8)],
     /// The divisors that the code needs together with their inverses. The caller passes pointers to both, after the pointers to the tape's inputs and
     /// outputs.

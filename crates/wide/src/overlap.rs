@@ -1,6 +1,6 @@
-//! Software pipelining: an iteration does the second part of one step and the first part of the next, and their instructions alternate. A processor
-//! finds independent work among the next hundred instructions or so. If dependency chains are long and follow each other, they fill this window with
-//! instructions that cannot begin yet. Values that the first part computes for the second are stored in stack slots.
+//! Software pipelining: an iteration does the second part of one step (one vector of rows) and the first part of the next, and their instructions
+//! alternate. A processor finds independent work among the next hundred instructions or so. If dependency chains are long and follow each other, they
+//! fill this window with instructions that cannot begin yet. Values that the first part computes for the second are stored in stack slots.
 
 use crate::encode::Length;
 use crate::program::{MachineOpKind, Op, Program, Value, ValueMemory};
@@ -34,8 +34,9 @@ pub(crate) struct PipelinedParts {
 }
 
 impl PipelinedParts {
-    /// Turns `program`, which has one step and no instructions that a jump may skip, into an iteration that runs parts of two steps. `slots` are the
-    /// numbers of vector and mask stack slots in use; the slots that this function adds follow them.
+    /// Turns `program` into an iteration of a software-pipelined loop, which runs parts of two steps (vectors of rows). `program` must have one step
+    /// and no instructions that a jump may skip. `slots` counts the stack slots in use, for vectors and for masks; this function adds slots and
+    /// updates the counts.
     pub(crate) fn apply(&mut self, program: &mut Program, slots: &mut [u32; 2]) {
         let cut = self.cut(program);
         self.split(program, cut, slots);

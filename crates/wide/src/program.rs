@@ -58,7 +58,7 @@ pub(crate) enum ValueMemory {
 }
 
 impl ValueMemory {
-    /// The home (the memory) of the value of a later step: `steps` steps later, where each step has `rows` rows.
+    /// The home (the memory) of the same value in a later step (vector of rows): `steps` steps later, where each step has `rows` rows.
     pub(crate) const fn later(self, steps: u8, rows: u32) -> ValueMemory {
         match self {
             ValueMemory::Rows(port, step) => ValueMemory::Rows(port, step + steps),
@@ -171,12 +171,12 @@ pub(crate) struct Program {
     pub(crate) infos: Vec<Info>,
     /// The constants of the program, which are stored after the code.
     pub(crate) pool: Vec<u64>,
-    /// The contents of the stack slots that are filled before the loop, by slot.
+    /// The contents of the stack slots that are filled before the loop, by the index of the slot.
     pub(crate) presets: Vec<Preset>,
-    /// The divisors that the code needs together with their inverses. For each, the code is passed two pointers after those
-    /// of the tape's inputs and outputs.
+    /// The divisors that the code needs together with their inverses. For each divisor, the caller of the code passes two pointers, after the
+    /// pointers to the tape's inputs and outputs.
     pub(crate) divisors: Vec<Divisor>,
-    /// The number of rows in a step, one per lane of its vectors.
+    /// The number of rows in a step, which is the number of lanes in its vectors.
     pub(crate) rows: u32,
     /// The number of steps (vectors of rows) in an iteration.
     pub(crate) steps: u8,
@@ -213,8 +213,8 @@ impl Program {
         &self.infos[value.index()]
     }
 
-    /// Turns an iteration of one step into one of two steps, whose instructions alternate so that the processor executes both
-    /// at the same time. Stores come last, because an output array may also be an input.
+    /// Turns an iteration of one step (one vector of rows) into an iteration of two steps. Their instructions alternate, so that the processor
+    /// executes both steps at the same time. Stores come last, because an output array may also be an input.
     pub(crate) fn double(&mut self) {
         self.steps = 2;
         self.seconds.clear();

@@ -5,7 +5,8 @@ use crate::encode::{Assembler, Code, Label, Length, Operands, Rm};
 use crate::program::Info;
 use crate::registers::Registers;
 
-/// A position in a loop that jumps to a division if a multiplication by the inverse is not exact for one of its rows.
+/// A jump from a loop to code that divides a vector of rows. The jump is taken if a multiplication by the divisor's inverse is not exact for one of
+/// these rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
     /// The label of the loop's jump to the division.
@@ -14,7 +15,7 @@ pub(crate) struct Division {
     pub(crate) back: usize,
     /// The vector register that holds the dividend of the division.
     pub(crate) dividend: u8,
-    /// The divisor's memory, from which the division loads it, and its sizes.
+    /// The home (memory) from which the division loads the divisor, and the divisor's sizes.
     pub(crate) divisor: Info,
     /// The vector register for the quotient, and its length.
     pub(crate) result: (u8, Length),

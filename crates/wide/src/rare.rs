@@ -24,12 +24,12 @@ const SAVED: usize = RESULT + VECTOR;
 /// A position in a loop that calls a scalar function for single lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// The label of the jump to the code of the call.
+    /// The label of the loop's jump to the code that calls the function.
     pub(crate) jump: Label,
     /// The position in the code to return to after the call.
     pub(crate) back: usize,
     pub(crate) function: RuntimeFn,
-    /// The mask of lanes that the function is called for: its register, and its properties.
+    /// The register and the properties of the mask, which is set in the lanes that the function is called for.
     pub(crate) mask: (u8, Info),
     /// The vector registers that hold the arguments of the called function.
     pub(crate) arguments: [u8; MOST_ARGUMENTS],
@@ -45,7 +45,7 @@ pub(crate) struct Site {
 pub(crate) struct Calls<'a> {
     pub(crate) registers: &'a Registers,
     pub(crate) isa: Isa,
-    /// The offset from `rsp` of the [`STACK`] bytes that calls use.
+    /// The offset from `rsp` of the stack memory that calls use, which has [`STACK`] bytes.
     pub(crate) stack: u32,
     /// The number of pointers that the loop was called with. Called functions may overwrite the registers that hold
     /// some of them, so these are loaded again.

@@ -323,8 +323,8 @@ impl Registers {
         !place.fixed && operands(op).zip(self.uses[at]).any(|(operand, next)| operand == value && next == NEVER)
     }
 
-    /// Returns true if the instruction `op` may read its operand `value` from memory: the operand is in no register, and
-    /// having loaded it would not help a later instruction.
+    /// Returns true if the instruction `op` may read its operand `value` from memory: the operand is in no register, and loading it into a register
+    /// would not help later instructions.
     pub(crate) fn in_memory(&self, at: usize, value: Value, code: Code, op: &Op, program: &Program) -> bool {
         let place = &self.places[value.index()];
         let form = code.form();
@@ -390,7 +390,7 @@ impl Registers {
         register
     }
 
-    /// Transfers the register of the operand `from` to `to`, the result of the current instruction, and returns it.
+    /// Transfers the register of the operand `from` to `to`, the result of the current instruction, and returns this register.
     pub(crate) fn rename(&mut self, from: Value, to: Value, program: &Program) -> u8 {
         let class = program.info(to).class;
         let register = self.places[from.index()].register;
@@ -509,9 +509,8 @@ impl Registers {
         }
     }
 
-    /// Ends the current stretch (instructions that a jump may skip). Registers that were loaded in the stretch are
-    /// marked as empty, because the jump skips those loads. Returns the position where the stretch began, and the
-    /// number of bytes inserted there.
+    /// Ends the current stretch (instructions that a jump may skip). Registers that were loaded in the stretch are marked as empty, because the jump
+    /// skips those loads. Returns the position where the stretch began, and the number of bytes of code (stores) that were inserted there.
     pub(crate) fn end_stretch(&mut self, asm: &mut Assembler, program: &Program) -> (usize, usize) {
         let Some(stretch) = self.stretch.take() else { return (asm.position(), 0) };
         for class in [Class::Vector, Class::Mask] {

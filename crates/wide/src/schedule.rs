@@ -1,6 +1,7 @@
 //! Instruction scheduling: the instructions that the longest dependency chains wait for come first, as far as registers suffice. A processor looks
-//! only some hundred instructions ahead. In long programs that is one step or two, so independent chains must be interleaved. Instructions are not
-//! moved across stores, or into or out of a stretch that a jump may skip, because an output array may also be an input.
+//! only some hundred instructions ahead, which in long programs are one or two steps (vectors of rows). So independent chains must be interleaved.
+//! Instructions are not moved across stores, because an output array may also be an input. They are not moved into or out of a group of instructions
+//! that a jump may skip.
 
 use crate::encode::Code;
 use crate::isa::Isa;

@@ -1,4 +1,5 @@
-//! Compiled loops: a tape's code in executable memory. Also runs the rows after the last full vector, if the code itself does not.
+//! Compiled loops: the machine code of a tape (a straight-line program) in executable memory. This module also runs the rows after the last full
+//! vector, if the code itself does not.
 
 use crate::divisor::Divisor;
 use crate::error::{Error, Reason};
@@ -96,7 +97,7 @@ pub struct WideLoop {
 }
 
 /// Compiles a tape to a loop over many rows for the instruction set `isa`. `inputs` has the memory layout of each input. `outputs` has the layouts of
-/// the first outputs; each other output has an element per row. An instruction is left out if no output and no fault needs it.
+/// the first outputs; the remaining outputs have one element per row. An instruction is left out if no output and no fault needs it.
 ///
 /// # Errors
 /// If the machine lacks the instruction set, if the tape has an instruction that no loop can execute, if the memory layouts
@@ -199,8 +200,8 @@ impl WideLoop {
         streaming.as_deref()
     }
 
-    /// The number of rows before the first row at which the vectors of all outputs, whose arrays are in `ports`, are aligned. Non-temporal stores
-    /// require this alignment. `None` if there is no such row.
+    /// The index of the first row from which on the vectors of all outputs are aligned, as non-temporal stores require; `None` if there is no such
+    /// row. `ports` has the arrays of the inputs, then of the outputs.
     pub(crate) fn head(&self, ports: &[*mut u8]) -> Option<usize> {
         let outputs = || self.plugs.iter().zip(ports).skip(self.inputs).filter(|(plug, _)| plug.element > 0);
         let is_aligned = |head: usize| {

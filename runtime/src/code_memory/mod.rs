@@ -9,7 +9,7 @@ mod slots;
 use pool::{Pool, Slot};
 use std::sync::Arc;
 
-/// The error if pages cannot be allocated or protected: the limit of the process is exceeded, or the operating system
+/// The error if pages cannot be allocated or protected: the limit for the machine code of all live models is exceeded, or the operating system
 /// refuses. If the system refuses, its own error is the source of this error.
 #[derive(Debug)]
 pub struct CodeMemoryError {

@@ -1,6 +1,5 @@
-//! The regions of address space for machine code, and the slots of whole pages that are cut from them. One region serves
-//! thousands of small models. Adjacent executable pages are a single mapping for the operating system, which limits the
-//! number of mappings, not only of pages.
+//! The regions of address space for machine code, and the slots of whole pages that are cut from them. One region serves thousands of small models.
+//! The operating system limits the number of mappings in a process, and counts adjacent executable pages as one mapping.
 
 use super::reserve::{Reserved, discard, reserve};
 use super::slots::Slots;

@@ -81,11 +81,10 @@ mod linux {
         }
     }
 
-    /// Discards the contents of `size` bytes of pages, from `offset` on, which then read as zeros. The system may refuse
-    /// that.
+    /// Discards the contents of the pages from `offset` on, `size` bytes. The pages then read as zeros, unless the system refuses.
     ///
     /// # Safety
-    /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
+    /// CODE-SLOT (`docs/safety.md`): no other slot may have these pages, and nothing may read them before they are written again.
     pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
         let start = reserved.start.wrapping_add(offset).cast();
         // SAFETY: CODE-SLOT, promised by the caller.
@@ -146,10 +145,10 @@ mod other {
         Ok(Reserved(memory))
     }
 
-    /// Discards the contents of `size` bytes of pages, from `offset` on. The system may refuse that.
+    /// Discards the contents of the pages from `offset` on, `size` bytes, unless the system refuses.
     ///
     /// # Safety
-    /// CODE-SLOT: nothing else has these pages, and nothing reads them before they are written again.
+    /// CODE-SLOT (`docs/safety.md`): no other slot may have these pages, and nothing may read them before they are written again.
     pub(in crate::code_memory) unsafe fn discard(reserved: &Reserved, offset: usize, size: usize) {
         #[cfg(unix)]
         // SAFETY: CODE-SLOT, promised by the caller.

@@ -1,7 +1,6 @@
-//! The operations that the mathematical functions are written in: those of IEEE 754 on binary32 or binary64, integer
-//! operations on their bits, and selections instead of branches. An algorithm is written once over [`Arithmetic`]. It runs on
-//! plain numbers here, and a tape of the lowering rules records it, so interpreter and native code do the same operations in
-//! the same order.
+//! The operations that the mathematical functions are written in: those of IEEE 754 on binary32 or binary64, integer operations on their bits, and
+//! selections instead of branches. An algorithm is written once over [`Arithmetic`]. In this crate the algorithm runs on plain numbers. For native
+//! code, a tape (a straight-line program) records its operations. So the interpreter and native code do the same operations in the same order.
 
 use super::{fused, rare};
 use crate::RuntimeFn;
@@ -170,8 +169,8 @@ pub(super) fn within<F, A: Arithmetic<F>>(m: &mut A, x: A::Number, bound: F) -> 
     m.less(magnitude, bound)
 }
 
-/// The polynomial with these coefficients, lowest first. Long polynomials are split into the even and the odd powers.
-/// That takes one more multiplication, but half the time if there is nothing else to compute in parallel.
+/// The polynomial in `x` with the coefficients `c`, beginning with that of the lowest power. Long polynomials are split into the even and the odd
+/// powers. That takes one more multiplication, but half the time if there is nothing else to compute in parallel.
 #[inline(always)]
 pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x: A::Number, c: [F; N]) -> A::Number {
     if N < 6 {
@@ -181,7 +180,7 @@ pub(super) fn polynomial<F: Copy, A: Arithmetic<F>, const N: usize>(m: &mut A, x
     by_halves(m, x, square, c)
 }
 
-/// The polynomial with these coefficients, computed as the sum of its even and its odd powers. The square of `x` is given.
+/// The polynomial in `x` with the coefficients `c`, computed as the sum of its even and its odd powers. `square` is the square of `x`.
 #[inline(always)]
 pub(super) fn by_halves<F: Copy, A: Arithmetic<F>, const N: usize>(
     m: &mut A,
@@ -212,8 +211,8 @@ fn every<const STEP: usize, F: Copy, A: Arithmetic<F>, const N: usize>(
     sum
 }
 
-/// The machine that runs on plain numbers. `FUSED` says that `mul_add` compiles to one instruction. Elsewhere it would call
-/// the host's library, so an exact integer rule replaces it.
+/// The machine that computes with plain numbers. `FUSED` is true if `mul_add` compiles to one instruction. Otherwise `mul_add` would call the host's
+/// library, so an exact integer rule replaces it.
 pub(super) struct Plain<const FUSED: bool>;
 
 macro_rules! plain {

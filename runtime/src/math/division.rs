@@ -1,6 +1,5 @@
-//! Floor division of floats and its remainder, as in Python and NumPy. Both are computed from the exact remainder of the truncating division,
-//! or with integers if the quotient is too large for that. Zero divisors are errors of the operators, which test for them first; here they
-//! give NaN or an infinity.
+//! Floor division of floats and its remainder, as in Python and NumPy. Both are computed from the exact remainder of the truncating division, or with
+//! integers if the quotient is too large for that. Operators test for a zero divisor first and report an error; here a zero divisor gives NaN.
 
 use super::fused::parts;
 
@@ -31,8 +30,8 @@ remainder! {
     remainder_f32: f32
 }
 
-/// The largest whole number not above the exact quotient `x / y`, rounded to nearest. A zero has the sign of the quotient. NaN for an
-/// infinite `x`.
+/// The floor of the exact quotient `x / y`: the largest whole number that is not above it. If no float is equal to the floor, the result is the
+/// nearest float to it. A result of zero has the sign of the quotient. NaN for an infinite `x`.
 #[must_use]
 pub fn floor_divide_f64(x: f64, y: f64) -> f64 {
     let quotient = x / y;
@@ -50,8 +49,8 @@ pub fn floor_divide_f64(x: f64, y: f64) -> f64 {
     }
 }
 
-/// The largest whole number not above the exact quotient `x / y`, rounded to nearest. A zero has the sign of the quotient. NaN for an
-/// infinite `x`.
+/// The floor of the exact quotient `x / y`: the largest whole number that is not above it. If no float is equal to the floor, the result is the
+/// nearest float to it. A result of zero has the sign of the quotient. NaN for an infinite `x`.
 #[must_use]
 pub fn floor_divide_f32(x: f32, y: f32) -> f32 {
     // The quotient of two 24-bit numbers is a number between two `f32` or differs from it by more than 2^-50 of itself, which is more

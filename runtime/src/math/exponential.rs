@@ -8,7 +8,7 @@ use super::arithmetic::{
 use crate::RuntimeFn;
 use std::f64::consts::LOG2_E;
 
-/// Adding this to a number below 2^51 leaves the nearest integer in the low bits of the sum.
+/// 1.5 times 2^52. If this constant is added to a number of magnitude below 2^51, the low bits of the sum are the integer nearest to the number.
 pub(super) const WHOLE: f64 = 6_755_399_441_055_744.0;
 /// The bias of the exponent in binary64.
 pub(super) const BIAS: f64 = 1023.0;
@@ -16,7 +16,7 @@ pub(super) const BIAS: f64 = 1023.0;
 /// The rounded value of `ln 2`, and the rounding error of that value.
 pub(super) const LN_2: [f64; 2] = [std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17];
 
-/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-57 of `e^r`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, precise to 2^-57 relative to `e^r`.
 pub(super) const EXP: [f64; 10] = [
     0.500_000_000_000_000_6,
     0.166_666_666_666_666_85,
@@ -30,7 +30,7 @@ pub(super) const EXP: [f64; 10] = [
     2.511_445_779_610_916_4e-8,
 ];
 
-/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, to 2^-61 of `e^r - 1`.
+/// Coefficients of a polynomial for `(e^r - 1 - r) / r^2`, precise to 2^-61 relative to `e^r - 1`.
 pub(super) const EXPM1: [f64; 11] = [
     0.5,
     0.166_666_666_666_666_77,
@@ -45,7 +45,7 @@ pub(super) const EXPM1: [f64; 11] = [
     2.092_447_351_681_969_8e-9,
 ];
 
-/// Coefficients of a polynomial for `e^r`, for `r` up to half of `ln 2`, to 2^-34, for results in binary32.
+/// Coefficients of a polynomial for `e^r`, precise to 2^-34 for `r` up to half of `ln 2`, for results in binary32.
 pub(super) const EXP_SINGLE: [f64; 8] = [
     0.999_999_999_961_689_1,
     1.000_000_000_243_527,
@@ -89,7 +89,7 @@ fn sum_in_two<A: Arithmetic<f64>>(
     (sum, m.fma(scale, r, lost))
 }
 
-/// `2^k` from `k + 1023` in the low bits, between 1 and 2046.
+/// `2^k`. The low bits of `biased` are `k + 1023`, a number from 1 to 2046.
 #[inline(always)]
 pub(super) fn power_of_two<A: Arithmetic<f64>>(m: &mut A, biased: A::Word) -> A::Number {
     let bits = m.left(biased, 52);
@@ -118,7 +118,7 @@ pub(super) fn exp_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Numb
     scaled_from(m, x, -745.2, power, k)
 }
 
-/// `2^x` in binary64: `2^k e^(r ln 2)`, the exponent in two numbers.
+/// `2^x` in binary64, computed as `2^k e^(r ln 2)`, with `r ln 2` as the sum of two numbers.
 #[inline(always)]
 pub(super) fn exp2_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     // Beyond this the result is infinite anyway.

@@ -1,5 +1,5 @@
-//! Multiplication and addition with one rounding, which the algorithms are built on. Most processors have an instruction
-//! for it. For the others there is an exact rule in integers, so that all machines give the same bits.
+//! The fused multiply-add: `x * y + z` with one rounding. The mathematical functions are built on it. Most processors have an instruction for it. For
+//! the others there is an exact rule in integers, so that all machines give the same bits.
 
 /// Returns true if the processor has an instruction for a fused multiply-add. On processors other than x86-64 this is known at compile time.
 #[cfg(target_arch = "x86_64")]

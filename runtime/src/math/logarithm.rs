@@ -1,6 +1,6 @@
-//! Logarithms: `x = 2^e m` with the mantissa `m` from sqrt 1/2 to sqrt 2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one
-//! division and a short series. Zeros, infinities, NaNs, negative and subnormal numbers are rare arguments. `single.rs` has the
-//! functions for binary32.
+//! Logarithms: `x = 2^e m` with the mantissa `m` from sqrt 1/2 to sqrt 2, and `ln m = 2 artanh s` with `s = (m-1) / (m+1)`: one division and a short
+//! series. Zeros, infinities, NaNs, negative and subnormal numbers are rare arguments, which `rare.rs` computes. `single.rs` has the functions for
+//! binary32.
 
 use super::arithmetic::{Arithmetic, add, less_from, mul, polynomial, sub, times_plus};
 use crate::RuntimeFn;

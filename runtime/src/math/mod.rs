@@ -5,8 +5,8 @@
 //! An algorithm is written over [`Arithmetic`], without branches. The functions here run it on plain numbers, with the processor's fused
 //! multiply-add or an exact rule that replaces it. [`record`] runs it on a machine that records the operations.
 //!
-//! The coefficients are those of minimax polynomials, computed by Remez' algorithm in 200 bits, and weighted so that the error of the result is
-//! the one that their comments state. The rest of the error is that of the last few roundings: `runtime/tests/functions/ulp.rs`.
+//! The coefficients are those of minimax polynomials, computed by Remez' algorithm in 200 bits, and weighted so that the error of the result is the
+//! one that their comments state. The remaining error is that of the last few roundings; `runtime/tests/functions/ulp.rs` tests it.
 
 mod arithmetic;
 mod division;
@@ -27,8 +27,8 @@ pub use fused::{in_software_f32, in_software_f64};
 use crate::RuntimeFn;
 use arithmetic::Plain;
 
-/// The revision of the results of these functions. It must be raised with every change of any function's bits, because machine code contains the
-/// algorithms, and files of it outlive the process. `runtime/tests/functions/interface.rs` notices a change.
+/// The revision of the results of the mathematical functions. It must be raised whenever any bit of any result changes, because files with machine
+/// code contain the algorithms and outlive the process. `runtime/tests/functions/interface.rs` notices a change.
 pub const MATHEMATICS: u32 = 2;
 
 macro_rules! functions {
@@ -55,8 +55,8 @@ macro_rules! functions {
             }
         )*
 
-        /// Runs the algorithm of a function on a machine whose numbers have one type for both formats. `None` for functions of the table that
-        /// have no algorithm here.
+        /// Runs the algorithm of a function on a machine whose numbers have one type for both formats (binary32 and binary64). `None` if this module
+        /// has no algorithm for `function`.
         pub fn record<V, A>(machine: &mut A, function: RuntimeFn, arguments: &[V]) -> Option<V>
         where
             V: Copy,
@@ -145,13 +145,13 @@ functions! {
     NormalCdfF64: normal_cdf_f64(x: f64) = normal::normal_cdf_double;
 }
 
-/// The remainder of `x / y` truncated, with the sign of `x`; NaN for `y = 0`. Exact.
+/// The exact remainder of dividing `x` by `y` with a truncated quotient. It has the sign of `x`; NaN for `y = 0`.
 #[must_use]
 pub fn fmod_f64(x: f64, y: f64) -> f64 {
     x % y
 }
 
-/// The remainder of `x / y` truncated, with the sign of `x`; NaN for `y = 0`. Exact.
+/// The exact remainder of dividing `x` by `y` with a truncated quotient. It has the sign of `x`; NaN for `y = 0`.
 #[must_use]
 pub fn fmod_f32(x: f32, y: f32) -> f32 {
     x % y

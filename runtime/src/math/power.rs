@@ -57,10 +57,10 @@ const TAIL: [f64; 8] = [
 ];
 const TWO_THIRDS: [f64; 2] = [0.666_666_666_666_666_6, 3.700_743_415_417_188e-17];
 
-/// The sum of two numbers. The second is below the last place of the first.
+/// A number of higher precision, as the sum of two numbers. The second is below the last place of the first.
 pub(super) type Pair<A> = [<A as Arithmetic<f64>>::Number; 2];
 
-/// The sum of `a` and `b` and its rounding error. `b` must not be larger than `a`, unless `a` is zero.
+/// The rounded sum of `a` and `b`, and its rounding error. `b` must not be larger than `a`, unless `a` is zero.
 #[inline(always)]
 pub(super) fn sum<A: Arithmetic<f64>>(m: &mut A, a: A::Number, b: A::Number) -> Pair<A> {
     let high = m.add(a, b);

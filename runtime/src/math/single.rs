@@ -159,7 +159,8 @@ pub(super) fn log<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     m.rare(rare, RuntimeFn::LogF32, &[x], result)
 }
 
-/// `ln(1 + x)` in binary32. The rounded sum `1 + x` determines the exponent only; the mantissa's `f` is exact unless the exponent is large.
+/// `ln(1 + x)` in binary32. The rounded sum `1 + x` determines the exponent only. The mantissa minus 1 is computed from `x`, and is exact unless the
+/// exponent is large.
 #[inline(always)]
 pub(super) fn log1p<A: Arithmetic<f32>>(m: &mut A, x: A::Number) -> A::Number {
     let sum = add(m, x, 1.0);

@@ -151,7 +151,7 @@ fn is_huge<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Truth {
     m.not(ordinary)
 }
 
-/// The sine in binary64: that of the magnitude, with the sign of `x`, so that a zero keeps its sign.
+/// The sine of `x` in binary64, computed from the magnitude and the sign of `x`, so that a zero keeps its sign.
 #[inline(always)]
 pub(super) fn sin_double<A: Arithmetic<f64>>(m: &mut A, x: A::Number) -> A::Number {
     let magnitude = m.abs(x);
@@ -219,10 +219,10 @@ pub(super) const ATAN_SINGLE: [f64; 5] = [
     0.105_958_269_580_325_17,
     -0.060_829_883_767_929_22,
 ];
-/// The rounding error of pi/4.
+/// The rounding error of pi/4 in binary64.
 pub(super) const EIGHTH_LOW: f64 = 3.061_616_997_868_383e-17;
 
-/// The tangent of pi/8. The next constant is the tangent of 3 pi/8.
+/// The tangent of pi/8. [`TAN_3_PI_8`] is the tangent of 3 pi/8.
 pub(super) const TAN_PI_8: f64 = 0.414_213_562_373_095_03;
 pub(super) const TAN_3_PI_8: f64 = 2.414_213_562_373_095;
 

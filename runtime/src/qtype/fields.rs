@@ -42,8 +42,9 @@ pub struct TableForm {
     pub keys: usize,
     /// True if a lookup finds the last key column by the range that contains its value, not by equality.
     pub is_of_ranges: bool,
-    /// For tables with several key columns, which are looked up by one combined number: before the number of a column's value is added, the
-    /// combined number of the earlier columns is multiplied by this factor. It is the number of the column's distinct values plus one.
+    /// For tables with several key columns: a factor for each key column that is looked up by equality. The factor is the number of the column's
+    /// distinct values plus one. A lookup combines the numbers of the values in these columns. For each column, it multiplies the combined number of
+    /// the earlier columns by the column's factor, then adds the number of the column's value.
     pub bases: Box<[i64]>,
     /// The struct type of the table's values; `None` if they are scalars.
     pub value: Option<QType>,
@@ -86,14 +87,14 @@ impl<T: Hash> Hash for Parts<T> {
 }
 
 impl<T> Fields<T> {
-    /// Returns true if `of_member` is true for all members. The answer is computed once and stored, so `of_member` must always be the same
-    /// function. It is [`QType::is_framed`](crate::QType::is_framed), which is asked for each operand, and a tuple with many fields is an
-    /// operand of each of its fields.
+    /// Returns true if `of_member` is true for all members. The answer is stored, so `of_member` must always be the same function
+    /// ([`QType::is_framed`](crate::QType::is_framed)). Storing it saves time: the answer is needed for each operand, and a tuple with many fields is
+    /// an operand wherever a field is read.
     pub(crate) fn all_once(&self, of_member: impl Fn(&T) -> bool) -> bool {
         *self.0.holds.get_or_init(|| self.iter().all(of_member))
     }
 
-    /// The fields with these names; `None` if there are more or fewer names than members.
+    /// Makes fields with the names `names` and the members `members`; `None` if there are not as many names as members.
     #[must_use]
     pub fn named(names: Names, members: impl Into<Box<[T]>>) -> Option<Self> {
         let members = members.into();
@@ -112,8 +113,8 @@ impl<T> Fields<T> {
         &self.0.form
     }
 
-    /// Returns the same members with the form `form`. The form is not checked: types are made by [`QType::optional_struct`] and
-    /// [`QType::list_of`], and code that receives a value checks its form.
+    /// Returns the same members with the form `form` (the kind of type that they represent). The form is not checked: types are made by
+    /// [`QType::optional_struct`] and [`QType::list_of`], and code that receives a value checks its form.
     #[must_use]
     pub fn in_form(mut self, form: Form) -> Self
     where
@@ -149,8 +150,8 @@ impl<T> Fields<T> {
         }
     }
 
-    /// Makes fields with the members `members` and this value's names and form. If the number of members differs, the result has no names and is a
-    /// tuple.
+    /// Makes fields with the members `members` and this value's names and form. If the number of members differs, the result has no names and the
+    /// form of a tuple.
     #[must_use]
     pub fn with<U>(&self, members: Vec<U>) -> Fields<U> {
         let is_alike = self.len() == members.len();

@@ -138,8 +138,8 @@ fn ratio([above, below]: &Ratio, r: f64) -> f64 {
     value(above) / value(below)
 }
 
-/// The quantile of Student's t distribution with `degrees` of freedom, finite and positive; infinite for a probability
-/// of 0 or 1. `None` for other arguments.
+/// The quantile of Student's t distribution with `degrees` degrees of freedom; infinite for a probability `p` of 0 or 1. `None` if `p` is not a
+/// probability, or `degrees` is not finite and positive.
 #[must_use]
 pub fn student_t(p: f64, degrees: f64) -> Option<f64> {
     if !is_probability(p) || !is_positive(degrees) {
@@ -195,8 +195,7 @@ fn near_normal(z: f64, degrees: f64) -> f64 {
     z * (1.0 + r * (first + r * (second + r * (third + r * fourth))))
 }
 
-/// The quantile of the beta distribution with the shapes `a` and `b`, finite and positive. `None` for other arguments
-/// and for a `p` that is not a probability.
+/// The quantile of the beta distribution with the shapes `a` and `b`. `None` if `p` is not a probability, or a shape is not finite and positive.
 #[must_use]
 pub fn beta(p: f64, a: f64, b: f64) -> Option<f64> {
     if !is_probability(p) || !is_positive(a) || !is_positive(b) {

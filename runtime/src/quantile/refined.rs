@@ -1,9 +1,9 @@
 //! Refines an estimate of a quantile of the beta distribution: Halley's method for ln(x / (1 - x)) in numbers of twice the
 //! precision, so that the rounded result is nearly always the exact value rounded.
 //!
-//! The incomplete beta function is a density times a continued fraction, which takes at most some hundred terms if one of
-//! the shapes is small. If both are large it would take tens of thousands. But then the quantile hardly depends on the
-//! factor, and an integral in binary64 replaces the fraction.
+//! The incomplete beta function is a density times a continued fraction, which takes at most some hundred terms if one of the shapes is small. If
+//! both shapes are large, it would take tens of thousands. But then the quantile hardly depends on the fraction, so an integral in binary64 replaces
+//! it.
 
 use super::twofold::Twofold;
 
@@ -120,8 +120,8 @@ fn fraction(x: Twofold, a: f64, b: f64) -> Twofold {
 const FINE: f64 = 0.0625;
 pub(super) const COARSE: f64 = 0.25;
 
-/// The integral of the density up to `v`, as a function of ln(x / (1 - x)), divided by the density at `v`. It is computed
-/// by the trapezoidal rule, after a double exponential substitution of the distance from `v`.
+/// The integral of the beta density, as a function of ln(x / (1 - x)), up to `v`, divided by the density at `v`. It is computed by the trapezoidal
+/// rule with steps of `step`, after a double exponential substitution of the distance from `v`.
 pub(super) fn integral(v: f64, a: f64, b: f64, step: f64) -> f64 {
     let (x, y) = (1.0 / (1.0 + libm::exp(-v)), 1.0 / (1.0 + libm::exp(v)));
     let width = ((a + b) * x * y).sqrt();

@@ -126,7 +126,8 @@ impl Twofold {
         Twofold { high: self.high * first * second, low: self.low * first * second }
     }
 
-    /// e to the power of the number: the series for 1/512 of its remainder modulo ln 2, squared nine times.
+    /// e to the power of this number. The remainder of the number modulo ln 2 is divided by 512. The exponential series of the result is then squared
+    /// nine times.
     pub(super) fn exp(self) -> Twofold {
         if self.high.abs() > 1380.0 || self.high.is_nan() {
             return Twofold::from(if self.high < 0.0 { 0.0 } else { self.high + f64::INFINITY });
@@ -144,7 +145,7 @@ impl Twofold {
         (above + Twofold::from(1.0)).scaled(k as i32)
     }
 
-    /// The natural logarithm of a positive number: that in binary64, corrected by a step of Newton's method.
+    /// The natural logarithm of this number, which must be positive: the logarithm in binary64, corrected by a step of Newton's method.
     pub(super) fn ln(self) -> Twofold {
         let (mantissa, exponent) = libm::frexp(self.high);
         let exponent = if mantissa < FRAC_1_SQRT_2 { exponent - 1 } else { exponent };
@@ -155,7 +156,8 @@ impl Twofold {
         LN_2 * f64::from(exponent) + (lacking + Twofold::from(near))
     }
 
-    /// ln Γ of a positive number: Stirling's series from 40 on; below, the argument is first increased by a product.
+    /// ln Γ of this number, which must be positive, by Stirling's series. A number below 40 is first increased to at least 40, by the recurrence of
+    /// Γ.
     pub(super) fn ln_gamma(self) -> Twofold {
         /// The coefficients of the series, as numerators and denominators.
         const SERIES: [(f64, f64); 11] = [

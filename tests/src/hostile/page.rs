@@ -7,11 +7,13 @@ use std::fmt;
 pub const HEAD: &str = "\
 # Hostile models
 
-These models try to exhaust the library, at the default [limits](limits.md). Each is read, compiled and evaluated once, in its own process.
+The models in this table try to exhaust the library, at the default [limits](limits.md). Each model is read, compiled and evaluated once, in a process
+of its own.
 
-* `outcome` is `value` if the model has a result, or else an [error code](errors.md). After `limit` comes the exceeded limit. Tests expect these
-  outcomes (`tests/src/hostile`).
-* `ms` is the processor time in milliseconds. `MiB` is the process's most memory, including the model's source. A dash means not measured.
+* `outcome` is `value` if the model has a result, and otherwise an [error code](errors.md). After the code `limit` follows the name of the exceeded
+  limit. Tests check the outcomes (`tests/src/hostile`).
+* `ms` is the processor time in milliseconds. `MiB` is the largest memory of the process, including the source text of the model. A dash means that
+  the figure was not measured.
 
 A program prints this page:
 
@@ -27,7 +29,8 @@ Measured on 2 cores of a busy virtual machine, x86-64 with AVX-512, Linux 6, rus
 
 /// What stands below the table.
 pub const TAIL: &str = "
-The slowest models have at least a million nodes. They take a few microseconds per node, so time is proportional to size.
+The slowest models have at least a million nodes (operators, literals and inputs). They take a few microseconds per node, so the time is proportional
+to the size of the model.
 ";
 
 /// A line of the table.

@@ -94,11 +94,12 @@ const PAGE: &str = "docs/from/elsewhere.md";
 const HEAD: &str = "\
 # Written elsewhere, written here
 
-The first column has expressions as people write them who know another language. The second column has cembra's answer: a hint with the expression to
-write instead, or *the same* if the expression is valid in cembra. In the expressions, `s` and `t` are texts, `x`, `y` and `z` floats, `n` an integer,
-`c` a boolean, `o` an `f64?`, `d` and `e` dates, `m` a timestamp, `a` and `b` arrays, and `r` is a named tuple. In models with tensors, `x`, `y`, `a`
-and `b` are tensors of floats, `c` is one of booleans, and `i` one of indices. This page is made by a test, which also compiles the expressions in the
-hints.
+The first column has expressions as users of another language or program write them. The second column has cembra's answer: a hint with the expression
+to write instead, or *the same* if the expression is valid in cembra. This page is made by a test, which also compiles the expressions in the hints.
+
+In the expressions, `s` and `t` are texts; `x`, `y` and `z` are floats; `n` is an integer; `c` is a boolean; `o` is an `f64?`; `d` and `e` are dates;
+`m` is a timestamp; `a` and `b` are arrays; `r` is a named tuple. In models with tensors, `x`, `y`, `a` and `b` are tensors of floats, `c` is a tensor
+of booleans, and `i` is a tensor of indices.
 
 ";
 

@@ -1,10 +1,10 @@
-//! Aggregations that a loop computes while it computes the elements, without storing them: sums, counts and extremes
-//! are part of the loop's state.
+//! Aggregations that a loop computes together with the elements, without storing the elements: sums, counts and
+//! extremes are part of the loop's state.
 //!
 //! Such a loop adds floats in the order of the elements. A sum over a stored array adds them in the same order only for
-//! lists of up to [`CHAINS`](cembra_runtime::CHAINS) elements; for longer lists it uses several accumulators. So the
-//! elements of a float sum are stored too, and for a longer list they are added by the code for stored arrays in
-//! `cembra_ops::column`.
+//! lists of up to [`CHAINS`](cembra_runtime::CHAINS) elements; for longer lists that sum uses several accumulators. So
+//! a loop with a float sum also stores the elements, and the sum of a longer list is computed by the code for stored
+//! arrays in `cembra_ops::column`.
 
 use super::LoopFailure;
 use super::nodes::Nodes;
@@ -44,8 +44,8 @@ impl FoldKind {
     }
 }
 
-/// Returns true if the elements of a fold (aggregation) over type `scalar` must be stored as an array: because a loop
-/// cannot compute the fold, or because it computes the fold only for short lists, for example a sum of floats.
+/// Returns true if the elements that a fold (aggregation) reads, of type `scalar`, must be stored as an array. This is
+/// so if a loop cannot compute the fold, or can compute it only for short lists, such as a sum of floats.
 pub(super) fn reads_column(fold: Fold, scalar: Scalar) -> bool {
     FoldKind::of(fold, scalar).is_none_or(|kind| kind == FoldKind::FloatSum)
 }
@@ -158,8 +158,8 @@ impl LoopFold {
         })
     }
 
-    /// Returns true for a sum of floats, because such a sum equals the sum over a stored array only for up to
-    /// [`CHAINS`](cembra_runtime::CHAINS) elements.
+    /// Returns true if the fold is a sum of floats, which depends on the order of the additions. A sum over a stored
+    /// array adds in the same order only up to [`CHAINS`](cembra_runtime::CHAINS) elements.
     pub(super) fn depends_on_order(&self) -> bool {
         self.kind == FoldKind::FloatSum
     }

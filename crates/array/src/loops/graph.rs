@@ -1,10 +1,10 @@
 //! Builds a model with loops over elements from an array program. The graphs of the program's plans are copied into one
 //! graph. In this graph an array is a column: memory that single elements are read from or written to.
 //!
-//! A loop counts positions from 0 on, and a round handles the element at its position. A write returns the position
-//! that it was given, and the next position is computed from the last write, so no write can be removed as unused. A
-//! node that reads a column takes the number of elements from the end of the loop that writes the column, so it is
-//! evaluated after that loop.
+//! A loop counts positions from 0 on, and each round handles the element at one position. A node that writes an element
+//! returns the element's position, and the next position is computed from the result of the last such node. So no write
+//! can be removed as unused. A node that reads a column takes the number of elements from the end of the loop that
+//! writes the column, so the read is evaluated after that loop.
 
 use super::folds::LoopFold;
 use super::members::{ElementStep, ElementWork, Members, Unit};

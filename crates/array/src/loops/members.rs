@@ -171,7 +171,7 @@ impl<'p> Members<'p> {
         })
     }
 
-    /// Returns, for each list, the index of the first list that must have the same length.
+    /// Returns, for each list, the index of the first list that must have the same length. This may be the list itself.
     pub(super) fn spaces(&self) -> Vec<usize> {
         let mut spaces = self.spaces.clone();
         (0..self.lists.len()).map(|list| spaces.find(list) as usize).collect()
@@ -382,8 +382,8 @@ impl<'p> Members<'p> {
         self.units.push(Unit::Size(step, list));
     }
 
-    /// If `value` is a field taken from a tuple, returns the value from which the tuple's field was made; else returns `value`
-    /// itself.
+    /// Returns the value that `value` stands for. If `value` is a field taken from a tuple, this is the value that the tuple was made with; else it
+    /// is `value` itself.
     pub(super) fn meant(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
             Some(LoopValue::Same(other)) => other,

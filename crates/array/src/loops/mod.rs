@@ -1,18 +1,19 @@
 //! Builds one plan with loops from a whole array program, for short lists. Running an array program step by step
 //! allocates arrays and starts each step separately. The plan instead computes one element after the other in loops,
-//! and stores elements in columns, memory that the caller provides. Running it makes no arrays and allocates nothing.
+//! and stores elements in columns (arrays in memory that the caller provides). Running the plan makes no arrays and
+//! allocates nothing.
 //!
 //! A loop goes over the elements of one list and evaluates the program's elementwise plans for one element at a time.
 //! Elements that are needed elsewhere are written to columns, which other loops, aggregations and outputs read. Steps
-//! over the same list share a loop, unless one needs an aggregation of the other's elements. `members` decides which
-//! steps become which loops, `graph` builds the model, and `folds` has the aggregations that a loop computes. Only
-//! elementwise plans, aggregations, expansions, plans on scalars and conditionals are supported; for any other step the
-//! result is an [`LoopFailure`].
+//! over the same list share a loop, unless a step needs an aggregation of elements that another step computes.
+//! `members` decides which steps become which loops, `graph` builds the model, and `folds` has the aggregations that a
+//! loop computes. Only elementwise plans, aggregations, expansions, plans on scalars and conditionals are supported;
+//! for any other step the result is a [`LoopFailure`].
 //!
-//! The groups of an edge (a grouping of elements) are a list as well, if the edge is an input with split points: the
-//! index of each group's first element, and the end. A loop over groups aggregates the elements between the group's two
-//! split points. A loop over elements that needs a value per group reads the index of the element's group from a
-//! column, and then the value at this index.
+//! The groups of an edge (a grouping of elements) are a list as well, if the edge is an input with split points. Split
+//! points are the index of each group's first element, and the number of elements. A loop over groups aggregates the
+//! elements between the two split points of a group. If a loop over elements needs a value per group, it reads the
+//! index of the element's group from a column, and then the value at this index.
 
 mod folds;
 mod graph;
@@ -31,8 +32,8 @@ use members::Members;
 pub struct LoopFailure {
     /// The expression node that is not supported; `None` if the reason concerns no single node.
     pub origin: Option<NodeId>,
-    /// The reason why no plan with loops can be made, as a sentence. In it, "the operator" is the operator of the node
-    /// `origin`. Example: "the key of the lookup may be missing".
+    /// The reason, as a sentence, for example "the key of the lookup may be missing". In the sentence, "the operator"
+    /// means the operator of the node `origin`.
     pub why: &'static str,
 }
 
@@ -78,10 +79,12 @@ pub enum ColumnOrigin {
     Groups(InputPath),
 }
 
-/// A column of a plan with loops: the elements of an array in memory, which the plan writes or an input has.
+/// A column of a plan with loops: the elements of an array in memory. Either the plan writes the elements, or an input
+/// has them.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// The type of the column's elements, which are stored as in a slot of a frame.
+    /// The type of the column's elements. An element has the memory layout of a slot in a frame (the memory that
+    /// compiled code works on).
     pub element: QType,
     /// The index of a list. The column has one element for each element of that list.
     pub list: usize,
@@ -89,8 +92,8 @@ pub struct Column {
     pub from: ColumnOrigin,
 }
 
-/// The meaning of a leaf (an input) of a [`LoopModel`]: a value, the address of a column, the length of a list. Columns and
-/// lists are given by their indices.
+/// The meaning of a leaf (an input) of a [`LoopModel`]: for example a value, the address of a column, or the length of a list. Columns and lists are
+/// given by their indices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LoopLeaf {
     /// The leaf is a value from an input of the program.
@@ -117,8 +120,8 @@ pub enum LoopOutput {
     Tuple(Vec<LoopOutput>),
 }
 
-/// The model with loops that replaces an array program. It also has the relation between its own inputs and outputs and
-/// those of the program.
+/// The model with loops that replaces an array program, and the relation of its inputs and outputs to the inputs and
+/// outputs of the program.
 #[derive(Clone, Debug)]
 pub struct LoopModel {
     /// The model with loops. All of its values are scalars and optionals that a frame can hold.
@@ -139,7 +142,7 @@ pub struct LoopModel {
 /// Builds one model with loops for a whole array program. `parts` are the models of the program's plans, in order.
 ///
 /// # Errors
-/// If a step cannot be part of such a model.
+/// If a step of the program cannot be part of a model with loops.
 pub fn loops(program: &ArrayProgram, parts: &[TypedModel]) -> Result<LoopModel, LoopFailure> {
     let members = Members::of(program)?;
     graph::build(program, parts, &members)

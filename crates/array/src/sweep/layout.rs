@@ -45,12 +45,14 @@ pub struct SweepColumn {
     pub storage: Storage,
     /// Whether the column has a value per element or a value per group.
     pub over: Side,
-    /// True if the column may have presence bits. If a stage computes the column, true means that the column has presence bits.
+    /// True if the column may have presence bits. If a stage of the sweep computes the column, true means that the
+    /// column certainly has presence bits.
     pub has_bits: bool,
-    /// The column's bit in the set of arrays that have presence bits. Meaningful only for arrays that the sweep does not
+    /// The number of the column's bit in a `u128`, the set of arrays that have presence bits. Meaningful only for arrays that the sweep does not
     /// compute.
     pub bit: u32,
-    /// The index of the accumulator that sums all elements of the column, if nothing else uses them; else `None`.
+    /// The index of the accumulator that sums all elements of the column, if nothing else uses the elements; else
+    /// `None`.
     pub sum: Option<usize>,
 }
 
@@ -175,7 +177,7 @@ pub struct AccumulatorSpec {
     pub gathers: Quantity,
     /// The type of the elements that are accumulated.
     pub scalar: Scalar,
-    /// The groups that the elements are accumulated by.
+    /// The groups of elements. Each group is accumulated by itself.
     pub over: GroupScope,
     /// The side (elements or groups) that the accumulated column belongs to.
     pub side: Side,
@@ -230,8 +232,8 @@ impl SweepLayout {
         self.groups
     }
 
-    /// The edges (groupings) that put all elements, or all groups, into one group. Only the sizes of these edges are used, and a
-    /// run must check them.
+    /// The edges (groupings) that put all elements, or all groups, into one group. A run reads only the sizes of these edges, and must check that
+    /// they agree with the numbers of elements and groups.
     #[inline]
     #[must_use]
     pub fn whole(&self) -> &[(ValueId, Side)] {
@@ -245,7 +247,8 @@ impl SweepLayout {
         &self.accumulators
     }
 
-    /// The results that are read from accumulators after the last strip, each with the index of its accumulator.
+    /// The results that are read from accumulators (states of aggregations) at the end of the sweep. Each result has
+    /// the index of its accumulator.
     #[inline]
     #[must_use]
     pub fn results(&self) -> &[(usize, FoldResult)] {

@@ -1,4 +1,5 @@
-//! The storage of a column's elements, which follows from their type. Addresses are known only while a sweep runs.
+//! The storage of a column's elements: as bits, as numbers, or not at all. It follows from the type of the elements.
+//! Addresses are not part of it, because they are known only while a sweep (a fused loop over elements) runs.
 
 use cembra_runtime::{ColumnForm, DataForm, PresenceForm, QType, Scalar};
 

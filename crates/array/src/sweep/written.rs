@@ -16,8 +16,8 @@ pub(crate) struct MemoryEstimate {
     pub(crate) of_groups: u64,
     /// The number of columns of which one strip (a block of consecutive elements) is stored for a later stage.
     pub(crate) strips: usize,
-    /// The bytes of the strips that are stored for later stages, at `STRIP_ROWS` rows each. A strip takes more if it must
-    /// contain a larger group.
+    /// The bytes of the strips that are stored for later stages, at `STRIP_ROWS` rows each. A strip takes more bytes if it must contain a group of
+    /// more than `STRIP_ROWS` elements.
     pub(crate) strip_bytes: usize,
 }
 

@@ -113,8 +113,8 @@ impl<S, T: Listener<S>> Listener<S> for Filtered<T> {
     }
 }
 
-/// Several loaders, or several listeners, that are used as one. A name belongs to the first of them that knows the
-/// name. No two of them may list the same name.
+/// Several loaders, or several listeners, that are used as one. If several of them know a name, the first one in the
+/// chain gets the name. But no two of them may list the same name in [`Loader::names`] or [`Listener::names`].
 ///
 /// ```
 /// use cembra::loaders::{AccessorsLoader, Chain, Fields, Loader};
@@ -145,7 +145,7 @@ impl<'l> Chain<dyn Loader<()> + 'l> {
     /// Returns one loader that asks the loaders `parts` for each name, in this order.
     ///
     /// # Errors
-    /// If two of them list the same name.
+    /// If two of the loaders list the same name.
     pub fn loaders<R>(parts: Vec<Box<dyn Loader<R> + 'l>>) -> Result<Chain<dyn Loader<R> + 'l>, Error> {
         distinct("loaders", parts.iter().map(|part| part.names()))?;
         Ok(Chain(parts))
@@ -156,7 +156,7 @@ impl<'l> Chain<dyn Listener<()> + 'l> {
     /// Returns one listener that asks the listeners `parts` for each name, in this order.
     ///
     /// # Errors
-    /// If two of them list the same name.
+    /// If two of the listeners list the same name.
     pub fn listeners<S>(parts: Vec<Box<dyn Listener<S> + 'l>>) -> Result<Chain<dyn Listener<S> + 'l>, Error> {
         distinct("listeners", parts.iter().map(|part| part.names()))?;
         Ok(Chain(parts))

@@ -178,8 +178,8 @@ impl ModelScalar for String {
 /// ```
 ///
 /// # Safety
-/// FIELD-TABLE: where `IN_PLACE` is true, the type must have the memory layout of `Model`, and every value of `Model` must be a value of this type.
-/// `of` must return the same result for equal views. A panic in either function becomes an error of the call.
+/// FIELD-TABLE (`docs/safety.md`): if `IN_PLACE` is true, the type must have the memory layout of `Model`, and every value of `Model` must be a value
+/// of this type. `of` must return the same result for equal views. A panic in `view` or `of` becomes an error of the call.
 pub unsafe trait FieldType: Sized {
     /// The type that models use for values of this Rust type.
     type Model: ModelScalar;

@@ -147,24 +147,25 @@ pub struct InputField {
     pub(crate) may_panic: bool,
     /// The structure of the field's type: a single value, a struct or a list.
     pub(crate) shape: InputShape,
-    /// The function that writes the field's values in `count` structs to contiguous slots. Its arguments are the field in the first struct, the
-    /// distance to the next struct's field in bytes, `count`, and the first slot.
+    /// The function that writes this field of several structs to contiguous slots. Its arguments are the address of the field in the first struct,
+    /// the distance in bytes to the field in the next struct, the number of structs, and the address of the first slot.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to the first of `count` fields of this type. FRAME-SLOT: room for `count` values; STRING-VIEW as for
-    /// [`InputValue::write`].
+    /// FIELD-TABLE (`docs/safety.md`): each address must be that of a field of this type. FRAME-SLOT: the slots must have room for all values.
+    /// STRING-VIEW: as for [`InputValue::write`].
     pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
     /// The name of the field's Rust type, if no input can have that type; else `None`. A field with such a type is not read.
     other: Option<&'static str>,
     /// The function that writes the field's value to a slot.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT as for [`InputValue::write`].
+    /// FIELD-TABLE (`docs/safety.md`): the pointer must point to a field of this type. FRAME-SLOT: the slot must be as [`InputValue::write`]
+    /// requires.
     pub(crate) write: unsafe fn(*const u8, FramePtr, u32),
     /// The function that returns the field's value as a [`Value`], without a frame.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type.
+    /// FIELD-TABLE (`docs/safety.md`): the pointer must point to a field of this type.
     pub(crate) value: unsafe fn(*const u8) -> Value,
 }
 
@@ -255,8 +256,8 @@ impl InputField {
             .into())
     }
 
-    /// Returns the error for a row in which a list is `None`: the list is this field, or part of this field, and has a
-    /// type such as `Option<Vec<f64>>`.
+    /// Returns the error for a row in which a list is `None`, for example a list of type `Option<Vec<f64>>`. The list
+    /// is this field itself, or is inside of this field.
     #[cold]
     pub(crate) fn not_given(&self) -> Error {
         let missing = if self.qtype.as_tuple().is_some() { "a list in it" } else { "it" };
@@ -336,35 +337,40 @@ pub struct OutputField {
     /// The function that initialises the field from a slot. It returns false if the bits in the slot are not a valid value of the field's type.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to room for a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
+    /// FIELD-TABLE (`docs/safety.md`): the first pointer must point to room for a field of this type. FRAME-SLOT, STRING-VIEW: the slot must be as
+    /// [`OutputValue::read`] requires.
     pub(crate) read: unsafe fn(*mut u8, FramePtr, u32) -> bool,
     /// The function that assigns the value in a slot to the field. It returns false if the bits in the slot are not a valid value of the field's
     /// type.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type; FRAME-SLOT and STRING-VIEW as for [`OutputValue::read`].
+    /// FIELD-TABLE (`docs/safety.md`): the first pointer must point to a field of this type. FRAME-SLOT, STRING-VIEW: the slot must be as
+    /// [`OutputValue::read`] requires.
     pub(crate) update: unsafe fn(*mut u8, FramePtr, u32) -> bool,
     /// Assigns a field from a slot, for field types that can hold every value of the slot.
     ///
     /// # Safety
     /// The requirements of `update` must hold.
     update_always: ReadField,
-    /// The function that assigns or initialises the field in many structs, from many slots. Its arguments are the fields, the slots, their number,
-    /// and whether the fields are uninitialised. Each slot must hold a value of the type.
+    /// The function that assigns or initialises the field in many structs, from many slots. Its arguments are the addresses of the fields, the
+    /// addresses of the slots, the number of structs, and whether the fields are uninitialised. Each slot must hold a valid value of the field's
+    /// type.
     ///
     /// # Safety
-    /// FIELD-TABLE: pointers to the fields, or to room for them; FRAME-SLOT and STRING-VIEW for the values, as for [`OutputValue::read`].
+    /// FIELD-TABLE (`docs/safety.md`): the first addresses must be those of fields of this type, or of room for them. FRAME-SLOT, STRING-VIEW: the
+    /// slots must be as [`OutputValue::read`] requires.
     pub(crate) read_all: unsafe fn(Strided<*mut u8>, Strided<*const u8>, usize, bool),
     /// The function that returns true if the field can hold the given value.
     pub(crate) fits: fn(&Value) -> bool,
     /// The function that assigns a value to the field, which must be able to hold it. The last argument tells whether the field is uninitialised.
     ///
     /// # Safety
-    /// FIELD-TABLE: a pointer to a field of this type, or to room for one.
+    /// FIELD-TABLE (`docs/safety.md`): the pointer must point to a field of this type, or to room for one.
     pub(crate) put: unsafe fn(*mut u8, &Value, bool),
     /// The description of the field's type as a list; `None` if it is not a list whose items can be written one by one.
     pub(crate) list: Option<OutputList>,
-    /// The field's default: its value if the model has no such output, or the output is missing. `None` if the field has no default.
+    /// The default of the field; `None` if the field has no default. The field gets the default if the model has no such output, or if the output is
+    /// missing.
     pub(crate) default: Option<FieldDefault>,
 }
 
@@ -453,7 +459,7 @@ impl OutputField {
     }
 
     /// Returns the field table's entry for a field of type `T` at `offset` bytes from the start of its struct, with a default. The default is used if
-    /// the model has no such output, or if the output is missing and the type cannot express that.
+    /// the model has no such output, or if the output is missing and `T` has no value for a missing output.
     #[must_use]
     pub fn with_default<T: OutputValue>(name: &'static str, offset: usize, default: fn() -> T) -> Self {
         OutputField { default: Some(FieldDefault::of(default)), ..OutputField::of::<T>(name, offset) }
@@ -465,7 +471,7 @@ impl OutputField {
     /// If the function that makes the default panics; then the field is unchanged.
     ///
     /// # Safety
-    /// FIELD-TABLE: the field has a default; `place` points to the field, or to room for it.
+    /// FIELD-TABLE (`docs/safety.md`): the field must have a default. `place` must point to the field, or to room for it.
     pub(crate) unsafe fn put_default(&self, place: *mut u8, is_new: bool) -> Result<(), Error> {
         let Some(FieldDefault { make, put }) = self.default else { return Ok(()) };
         guarded_values(
@@ -487,10 +493,10 @@ impl OutputField {
         }
     }
 
-    /// Returns this field in the `rows` structs from `first` on, as a column to write.
+    /// Returns a column that writes this field in an array of `rows` structs, whose first struct is at `first`.
     ///
     /// # Safety
-    /// FIELD-TABLE: this is a field of the structs, and nothing else uses the fields as long as the column lives.
+    /// FIELD-TABLE (`docs/safety.md`): this must be a field of the structs. Nothing else may use the fields as long as the column lives.
     pub(crate) unsafe fn column<T: Output>(&self, first: *mut T, rows: usize) -> ColumnMut<'_> {
         let (first, stride): (*mut u8, _) = (first.cast(), size_of::<T>().cast_signed());
         match in_place(&self.qtype, self.offset).filter(|_| self.in_place) {
@@ -520,19 +526,19 @@ impl OutputField {
 /// `i16`, `u8` and `i8` (an `i32`), `&str`, `String`, `Cow<str>`, and `Option` of any of these. User-defined types
 /// derive [`FieldType`](trait@crate::FieldType).
 ///
-/// A struct with a derive may be a field of another, alone or in an `Option`: `{name: text}` or `{name: text}?` in models, with the fields in the
-/// struct's order.
+/// A struct that derives `Input` may be a field of another such struct, alone or in an `Option`. In models, its type is for example `{name: text}`,
+/// or `{name: text}?` for an `Option`, with the fields in the struct's order.
 ///
 /// Fields for models with arrays are copied: `&[T]`, `Vec<T>` and `[T; N]` of the plain types, of `Optional` of them, and of texts;
 /// [`ArrayView`](crate::columns::ArrayView); lists `[{name: text}]`, as `Vec<T>`, `&[T]`, `[T; N]` or `Vec<Option<T>>` of structs with a derive; and
-/// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but a row in which it is `None` is an
-/// error.
+/// dictionaries, as `HashMap` or `BTreeMap` of the plain types and `String`. A list may be in an `Option`, but a row in which the list is `None` is
+/// an error.
 ///
 /// Fields for models with tensors: [`Tensor`](crate::Tensor), which is shared, and with the feature `ndarray` its arrays, which are copied. Fields of
 /// other types are refused only when a model asks for them.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset are those of a field of `At<'r>`, for every `'r`.
+/// FIELD-TABLE (`docs/safety.md`): the type and offset of each entry in the field table must be those of a field of `At<'r>`, for every `'r`.
 pub unsafe trait Input {
     /// The type of the rows that an executor takes: this struct with `'r` for each of its lifetimes, or the struct itself if it has none. So one
     /// executor takes rows with borrows of any lifetime. A function over rows of any type takes `&I::At<'_>`.
@@ -564,8 +570,9 @@ pub unsafe trait Input {
 /// [`Tensor`](crate::Tensor) and, with the feature `ndarray`, its arrays. Mark a field of any other type with `#[cembra(skip)]`.
 ///
 /// # Safety
-/// FIELD-TABLE: each entry's type and offset must be those of a field of the struct. Every field must have an entry, or be made by `take`, without
-/// reading memory. Types written in place must be valid for any bytes a model writes to them, zeros included.
+/// FIELD-TABLE (`docs/safety.md`): the type and offset of each entry in the field table must be those of a field of the struct. Every field must have
+/// an entry, or `take` must make it without reading memory. Types written in place must be valid for any bytes that a model writes to them, zeros
+/// included.
 pub unsafe trait Output: Sized {
     /// Returns the struct's field table. A field without a name is the model's main output.
     fn fields() -> Vec<OutputField>;

@@ -1,6 +1,6 @@
 //! Listeners: they receive the outputs of a model by name, such as each output of a model whose outputs are not known
-//! when the program is compiled. An executor asks its listener for a setter per output when it is made, and calls the
-//! setter after each evaluation.
+//! when the program is compiled. When an executor is made, it asks the listener for one setter per output. It calls the
+//! setters after each evaluation.
 
 use crate::names::ByName;
 use crate::{Error, ValueRef};
@@ -104,7 +104,7 @@ impl<S> AccessorsListener<S> {
         self.add(name, Some(qtype), set)
     }
 
-    /// Makes the listener pass all outputs without a function of their own to `set`, each with its name and as the type that it has in the
+    /// Makes the listener pass all outputs that are not listed to `set`. `set` gets the output's name, and its value with the type that it has in the
     /// model.
     ///
     /// ```

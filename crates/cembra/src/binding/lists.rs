@@ -1,7 +1,7 @@
 //! Evaluates models on Rust structs with short lists, such as fields of type `Vec<Item>`, by a `LoopPlan`: compiled
 //! code with a loop over the elements of each list. This module passes the address of each list's elements to the plan
-//! and copies the plan's outputs to fields. Fields of elements with the memory layout of frame slots are read in place.
-//! Other fields are converted into columns that the executor owns.
+//! and copies the plan's outputs to fields. If a field of the elements has the memory layout of a frame slot, the field
+//! is read in place. Other fields are converted into columns that the executor owns.
 
 use crate::Error;
 use crate::binding::WholeInput;
@@ -17,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// The copies that a plan for short lists (a `LoopPlan`) needs: from the fields of a row to the plan's memory, and from
-/// there to output fields.
+/// this memory to output fields.
 pub(crate) struct ListTransfers {
     /// The inputs that are not in lists. They are copied to slots of the frame before each call.
     loads: Box<[FieldLoad]>,
@@ -168,7 +168,8 @@ impl ListTransfers {
     /// If a field cannot hold an output's value, or the run's token was cancelled.
     ///
     /// # Safety
-    /// FIELD-TABLE: `from` is a row of the fields that the plan was bound to; `to` is a struct of the output's fields, or room for one if `IS_NEW`.
+    /// FIELD-TABLE (`docs/safety.md`): `from` must point to a row with the fields that the plan was bound to. `to` must point to a struct of the
+    /// output's type, or to room for one if `IS_NEW`.
     pub(crate) unsafe fn run<const IS_NEW: bool>(
         &self,
         (plan, memory, context): (&LoopPlan, &mut LoopMemory, &mut Context),

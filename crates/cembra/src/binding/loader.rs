@@ -140,8 +140,8 @@ impl<R> std::fmt::Debug for Accessor<R> {
     }
 }
 
-/// A loader for the fields of a struct with a derived [`Input`]. [`Model::executor`](crate::Model::executor) uses this loader by itself; name it to
-/// filter or chain it.
+/// A loader for the fields of a struct with a derived [`Input`]. [`Model::executor`](crate::Model::executor) uses this loader automatically. Pass the
+/// loader explicitly to filter it, or to chain it with other loaders.
 pub struct Fields<T>(PhantomData<fn(&T)>);
 
 impl<T: Input> Fields<T> {
@@ -229,8 +229,8 @@ impl<R> AccessorsLoader<R> {
         AccessorsLoader { listed: ByName::new(), others: None }
     }
 
-    /// Adds an input to the loader: `read` reads it from a row. It replaces an earlier input of the same name. If `read` returns a value of another
-    /// type, the evaluation fails.
+    /// Adds the input `name` of type `qtype` to the loader: `read` reads the input from a row. An earlier input of the same name is replaced. If
+    /// `read` returns a value of another type than `qtype`, the evaluation fails.
     #[must_use]
     pub fn with(
         mut self,

@@ -44,7 +44,8 @@ impl MatchedField {
     /// Matches `field` with `qtype`, the type of the model's input `input`.
     ///
     /// # Errors
-    /// If the field has another type; for a struct, if one of its fields has another type or is missing.
+    /// If the field has another type than `qtype`. If `qtype` is a struct type: if the Rust struct lacks a field of `qtype`, or has the field with
+    /// another type.
     pub(crate) fn of(input: &str, field: InputField, qtype: &QType) -> Result<MatchedField, Error> {
         matched(field, qtype).map_err(|misfit| misfit.into_input_error(input))
     }
@@ -59,8 +60,8 @@ impl MatchedField {
         }
     }
 
-    /// Follows `path`, a list of field positions. Returns the last field and its offset in the struct that contains this one. `None` if the path
-    /// passes through a list or a struct in an `Option`.
+    /// Follows `path`, a list of field positions. Returns the last field and its offset from the start of the struct that contains this field. `None`
+    /// if the path passes through a list or a struct in an `Option`.
     pub(crate) fn inside(&self, path: &[u32]) -> Option<(usize, &MatchedField)> {
         let (mut offset, mut field) = (self.field.offset, self);
         for at in path {
@@ -108,7 +109,7 @@ impl MatchedField {
     /// If a list in an `Option` is `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct that has the field.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a struct that has the field.
     pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe { self.value_of(row) }.ok_or_else(|| self.field.not_given())
@@ -144,8 +145,8 @@ impl MatchedField {
     }
 }
 
-/// Returns the description of the items of the list field `list`, as a field at offset 0. `None` if the field is not a list, or its items do not
-/// match.
+/// Returns the description of the items of the list field `list`, as a field at offset 0. `None` if the field is not a list, or if the items do not
+/// match the model's type.
 pub(crate) fn item_of(list: &MatchedField) -> Option<MatchedField> {
     let InputShape::List(of) = list.field.shape else { return None };
     let item = (of.item)();
@@ -253,7 +254,7 @@ impl OptionalSlot {
     /// Marks the struct in the slot as present. The caller writes its fields.
     ///
     /// # Safety
-    /// FRAME-SLOT: the frame has the slot.
+    /// FRAME-SLOT (`docs/safety.md`): the frame must have the slot.
     pub(crate) unsafe fn put_present(&self, frame: FramePtr) {
         // SAFETY: FRAME-SLOT, promised by the caller; the presence byte is at the start of the slot.
         unsafe { frame.write(Slot::<u8>::at(self.slot), 1) };
@@ -262,7 +263,7 @@ impl OptionalSlot {
     /// Writes a missing struct to the slot.
     ///
     /// # Safety
-    /// FRAME-SLOT: the frame has the slot.
+    /// FRAME-SLOT (`docs/safety.md`): the frame must have the slot.
     pub(crate) unsafe fn put_missing(&self, frame: FramePtr) {
         let missing = FramePtr::from_raw(self.missing.as_ptr().cast_mut().cast());
         // SAFETY: FRAME-SLOT, promised by the caller.
@@ -305,7 +306,8 @@ impl FieldLoad {
     /// Copies the field of the struct at `row` to its slot in `frame`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct that has the field. FRAME-SLOT: the frame has the slot. STRING-VIEW: texts outlive the call.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a struct that has the field. FRAME-SLOT: the frame must have the slot. STRING-VIEW: texts
+    /// must outlive the call.
     #[inline]
     pub(crate) unsafe fn load(&self, row: *const u8, frame: FramePtr) {
         match self {

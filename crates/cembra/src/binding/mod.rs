@@ -1,7 +1,7 @@
 //! Binding: connects a model's inputs and outputs by name with a loader, the fields of an output struct, and a
-//! listener. Outputs without a receiver are not computed, and inputs that preparation removes are not loaded. Each
-//! remaining input or output is read or written in the caller's memory, or copied through the frame, the block of
-//! memory that compiled code works on.
+//! listener. Outputs without a receiver are not computed, and inputs that preparation removes are not loaded. The
+//! remaining inputs and outputs are accessed in the caller's memory, or copied through the frame, the block of memory
+//! that compiled code works on.
 
 pub(crate) mod array_fields;
 pub(crate) mod combine;
@@ -302,7 +302,7 @@ impl<S> ListenerOutput<S> {
 }
 
 /// The copies from a row to the frame before an evaluation, and from the frame to an output struct or a listener after
-/// it. An input or output is copied if machine code cannot access it in a struct.
+/// the evaluation. Inputs and outputs are copied if machine code cannot access them in the caller's structs.
 pub(crate) struct Transfers<S> {
     /// The inputs that are fields of the row.
     pub(crate) fields: Box<[FieldLoad]>,
@@ -346,7 +346,7 @@ impl WholeInput {
     /// If the accessor fails or returns a value of another type, or if a list in an `Option` is `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` is a row of the source's type, borrowed for the call.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a row of the source's type, borrowed for the call.
     pub(crate) unsafe fn value(&self, row: *const u8) -> Result<Value, Error> {
         match self {
             // SAFETY: FIELD-TABLE, promised by the caller.
@@ -376,7 +376,7 @@ impl<S> Transfers<S> {
         self.absent.is_empty() && self.checked.is_empty() && !self.has_others
     }
 
-    /// The bytes of heap memory that this struct owns, without the captures of accessors and setters.
+    /// The bytes of heap memory that this struct owns, without the values that closures of accessors and setters capture.
     pub(crate) fn memory_bytes(&self) -> usize {
         let arrays = self.arrays.as_ref().map_or(0, |fields| size_of_val(&**fields));
         let lists = self.lists.as_ref().map_or(0, |lists| size_of_val(&**lists) + lists.memory_bytes());

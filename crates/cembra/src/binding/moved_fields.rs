@@ -25,8 +25,8 @@ pub(crate) struct PlainField {
 }
 
 impl PlainField {
-    /// Describes how the output in `slot` is copied to `field`. `qtype` is the output's type, as the field [wants](OutputField::wanted) it.
-    /// `None` if the field may reject a value.
+    /// Describes how the output in `slot` is copied to `field`. `qtype` is the type to which the output is converted for the field: see
+    /// [`OutputField::wanted`]. `None` if the field may reject a value.
     pub(crate) fn of(field: &OutputField, qtype: &QType, slot: u32) -> Option<Self> {
         let has_default = qtype.is_optional() && !field.qtype.is_optional();
         let is_plain = field.expected.is_empty() && !has_default;
@@ -37,7 +37,8 @@ impl PlainField {
     /// Copies the value from the slot to the field of the struct at `to`. The struct is uninitialised if `IS_NEW`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `to` points to such a struct, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are still alive.
+    /// FIELD-TABLE (`docs/safety.md`): `to` must point to a struct that has the field, or to room for one. FRAME-SLOT: the call must have written the
+    /// slot. STRING-VIEW: texts in the slot must still be alive.
     #[inline]
     pub(crate) unsafe fn read<const IS_NEW: bool>(&self, to: *mut u8, frame: FramePtr) {
         let read = if IS_NEW { self.read } else { self.update };
@@ -58,8 +59,8 @@ pub(crate) struct MovedField {
 }
 
 impl MovedField {
-    /// Describes how the output `name` is copied to `field`. `qtype` is the output's type, as the field [wants](OutputField::wanted) it. `slot`
-    /// is the output's slot if the model uses the frame.
+    /// Describes how the output `name` is copied to `field`. `qtype` is the type to which the output is converted for the field: see
+    /// [`OutputField::wanted`]. `slot` is the output's slot if the model uses the frame.
     pub(crate) fn new(field: OutputField, name: &Arc<str>, qtype: &QType, slot: u32) -> Self {
         let inside = qtype.optional_value_offset().filter(|_| !field.qtype.is_optional());
         MovedField { field, slot, name: name.clone(), qtype: qtype.clone(), inside }
@@ -68,10 +69,11 @@ impl MovedField {
     /// Copies the output's value from its slot to the field at `place`, which is uninitialised if `is_new`.
     ///
     /// # Errors
-    /// If the field cannot hold the value; then the field is unchanged.
+    /// If the field cannot hold the value. The field is then unchanged.
     ///
     /// # Safety
-    /// FIELD-TABLE: `place` points to the field, or to room for it. FRAME-SLOT: the call wrote the slot. STRING-VIEW: its texts are still alive.
+    /// FIELD-TABLE (`docs/safety.md`): `place` must point to the field, or to room for it. FRAME-SLOT: the call must have written the slot.
+    /// STRING-VIEW: texts in the slot must still be alive.
     pub(crate) unsafe fn read(&self, place: *mut u8, frame: FramePtr, is_new: bool) -> Result<(), Error> {
         let mut slot = self.slot;
         // SAFETY: FIELD-TABLE, FRAME-SLOT and STRING-VIEW, promised by the caller; the presence byte is at the start of an optional,
@@ -110,7 +112,7 @@ impl MovedField {
     /// If the function that makes the field's default panics.
     ///
     /// # Safety
-    /// FIELD-TABLE: `place` points to the field, or to room for it.
+    /// FIELD-TABLE (`docs/safety.md`): `place` must point to the field, or to room for it.
     pub(crate) unsafe fn put(&self, place: *mut u8, value: &Value, is_new: bool) -> Result<(), Error> {
         // SAFETY: FIELD-TABLE, promised by the caller.
         unsafe {

@@ -57,10 +57,10 @@ impl LoaderInputs {
         self.sources.remove(&leaf)
     }
 
-    /// Returns the inputs that are read on demand: those that `take` has not removed. `model` has the name and type of
-    /// each input. `leaves` has the plan's inputs for which `take` returned `None`, each with its slot: values that
-    /// every evaluation needs, and the view from which the plan requests other values. `None` if the model requests no
-    /// inputs.
+    /// Returns the inputs that are read on demand: all inputs that `take` has not removed. `None` if the model requests
+    /// no inputs. `model` has the name and type of each input. `leaves` has the plan's inputs for which `take` returned
+    /// `None`, each with its slot. These are the values that every evaluation needs, and the view (an `InputsView`)
+    /// from which the plan requests the other values.
     pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
@@ -151,11 +151,11 @@ impl OnDemandInputs {
     /// Calls a plan that requests inputs from the row at `row`.
     ///
     /// # Errors
-    /// If an accessor fails or its value does not fit, for an input that was needed; or if the call fails.
+    /// If an accessor fails for an input that was needed, if its value does not fit the input's type, or if the call fails.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` is a row of the accessors' type, borrowed for the call; FRAME-SLOT: the frame belongs to the plan. STRING-VIEW: values that
-    /// are put into `kept` stay there until outputs are read.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a row of the accessors' type, borrowed for the call. FRAME-SLOT: the frame must belong to
+    /// the plan. STRING-VIEW: values that are put into `kept` must stay there until outputs are read.
     pub(crate) unsafe fn run(
         &self,
         (memory, kept): (&mut Option<Box<LoadedValues>>, &mut Vec<ValueRef<'static>>),

@@ -41,7 +41,7 @@ pub struct OptionalStruct {
     /// The function that returns the address of the struct in the `Option`; null for `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE: the argument points to a field of this type.
+    /// FIELD-TABLE (`docs/safety.md`): the argument must point to a field of this type.
     pub(crate) get: unsafe fn(*const u8) -> *const u8,
     /// The function that returns the fields of the struct in the `Option`.
     pub(crate) fields: fn() -> Vec<InputField>,
@@ -67,7 +67,7 @@ pub struct InputList {
     /// The function that returns the address of the list's first item, and the number of items.
     ///
     /// # Safety
-    /// FIELD-TABLE: the argument points to a field of this type.
+    /// FIELD-TABLE (`docs/safety.md`): the argument must point to a field of this type.
     pub(crate) items: unsafe fn(*const u8) -> (*const u8, usize),
     /// The distance in bytes from one item of the list to the next.
     pub(crate) stride: usize,
@@ -118,28 +118,29 @@ impl InputList {
 /// The description of an input type that is a dictionary, in which a model looks up keys.
 #[derive(Clone, Copy, Debug)]
 pub struct InputMap {
-    /// The function that looks up a key: `MapView::find` of the engine, for a pointer to a field of this type.
+    /// The function that looks up a key in the dictionary. It is called like `MapView::find` of the engine, with a pointer to a field of this type.
     ///
     /// # Safety
-    /// FIELD-TABLE: the first argument points to a field of this type. COLUMN: the key and the room for its value are of the dictionary's types.
+    /// FIELD-TABLE (`docs/safety.md`): the first argument must point to a field of this type. COLUMN: the key, and the room for the value, must have
+    /// the types of the dictionary.
     pub(crate) find: unsafe fn(*const (), FramePtr, FramePtr) -> Lookup,
 }
 
 /// The description of an output field that is a list, whose items are written field by field.
 #[derive(Clone, Copy, Debug)]
 pub struct OutputList {
-    /// The function that drops the list's items beyond `count`, reserves memory for `count` items, and returns the address of the first item and the
-    /// number of existing items. Reserved memory without an item is zeroed. The arguments are the field, whether the field itself is uninitialised,
-    /// and `count`.
+    /// The function that prepares the list for `count` items. It drops the items beyond `count`, reserves zeroed memory for the items that are
+    /// lacking, and returns the address of the first item and the number of existing items. The arguments are the field, whether the field itself is
+    /// uninitialised, and `count`.
     ///
     /// # Safety
-    /// FIELD-TABLE: the first argument points to a field of this type, or to room for one if the flag says so.
+    /// FIELD-TABLE (`docs/safety.md`): the first argument must point to a field of this type, or to room for one if the second argument is true.
     pub(crate) room: unsafe fn(*mut u8, bool, usize) -> (*mut u8, usize),
-    /// The function that sets the list's length to `count`, after new items were written after the existing ones. Its arguments are the field and
-    /// `count`.
+    /// The function that sets the list's length to `count`, once the lacking items were written. Its arguments are the field and `count`.
     ///
     /// # Safety
-    /// FIELD-TABLE: the first argument points to a field of this type, where `room` made room for `count` items; every field of each was written.
+    /// FIELD-TABLE (`docs/safety.md`): the first argument must point to a field of this type, and `room` must have been called with `count`. Every
+    /// field of each new item must have been written.
     pub(crate) fill: unsafe fn(*mut u8, usize),
     /// The distance in bytes from one item of the list to the next.
     pub(crate) stride: usize,

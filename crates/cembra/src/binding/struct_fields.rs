@@ -1,6 +1,6 @@
 //! Struct fields that are structs, lists of structs, or dictionaries, in inputs and outputs. A struct with a derive may
-//! be a field of another struct: its own field table then describes the fields inside of it. These are always copied,
-//! never read or written in place.
+//! be a field of another struct: the field table of the inner struct then describes its fields. Such fields are always
+//! copied, never read or written in place.
 
 use crate::binding::fields::sealed::Sealed;
 use crate::binding::fields::{input_if_given, output_if_given, single};
@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Only the derives implement this trait.
 ///
 /// # Safety
-/// FIELD-TABLE: the methods must write and read values of the type that `part_type` returns.
+/// FIELD-TABLE (`docs/safety.md`): the methods must write and read values of the type that `part_type` returns.
 #[doc(hidden)]
 pub unsafe trait Part<S>: Sized {
     /// Returns the model type that this Rust type stands for.
@@ -157,7 +157,8 @@ impl InputField {
     /// Writes the struct at `row`, which has the fields `fields`, to the slot at `offset`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct of these fields. FRAME-SLOT and STRING-VIEW hold as for [`InputValue::write`].
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a struct with these fields. FRAME-SLOT and STRING-VIEW: the slot must be as
+    /// [`InputValue::write`] requires.
     #[doc(hidden)]
     pub unsafe fn write_struct(fields: &[InputField], row: *const u8, frame: FramePtr, offset: u32) {
         let mut end = 0;
@@ -173,7 +174,7 @@ impl InputField {
     /// Returns the struct at `row` as a value of type `qtype`; `Nothing` if a list in it is `None`.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct of these fields.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a struct with these fields.
     #[doc(hidden)]
     #[must_use]
     pub unsafe fn struct_value(fields: &[InputField], qtype: &QType, row: *const u8) -> Value {
@@ -189,7 +190,7 @@ impl InputField {
     /// Appends the struct at `row` to `list`, a list of structs that is being built.
     ///
     /// # Safety
-    /// FIELD-TABLE: `row` points to a struct of these fields.
+    /// FIELD-TABLE (`docs/safety.md`): `row` must point to a struct with these fields.
     #[doc(hidden)]
     pub unsafe fn push_struct(fields: &[InputField], row: *const u8, list: &mut ListBuilder) {
         // SAFETY: FIELD-TABLE, promised by the caller.
@@ -212,8 +213,8 @@ impl OutputField {
         struct_type(fields.iter().map(|field| (field.name, field.qtype.clone())))
     }
 
-    /// Converts `value` to a struct with the fields `fields`; `None` if a field cannot hold the member of `value` at
-    /// its position.
+    /// Converts `value` to a struct with the fields `fields`; `None` if a field cannot hold the member of `value` that
+    /// has the same position.
     #[doc(hidden)]
     #[must_use]
     pub fn struct_of<T: Output>(fields: &[OutputField], value: &Value) -> Option<T> {

@@ -25,8 +25,8 @@ use std::sync::Arc;
 /// executor for rows that a loader reads is a `ModelExecutor<LoaderRow<R>, O>`: see [`LoaderRow`](crate::loaders::LoaderRow).
 ///
 /// Fields are matched by name, or by the name in `#[cembra(rename = "..")]`. The traits [`Input`](trait@crate::Input) and
-/// [`Output`](trait@crate::Output) list their possible types. A field of `I` that the model does not have is ignored. A field of `O` must be an
-/// output, unless its attributes leave it out or give it a default: see the derives.
+/// [`Output`](trait@crate::Output) list the types that fields may have. A field of `I` that the model does not have is ignored. A field of `O` must
+/// be an output, unless its attributes leave it out or give it a default: see the derives.
 ///
 /// ```
 /// use cembra::{Model, Optional, Options};
@@ -86,15 +86,15 @@ impl Model {
     /// fields for are computed. See [`ModelExecutor`] for an example.
     ///
     /// # Errors
-    /// The errors of [`compile`](Model::compile). Also if `I` or `O` has a field of another type than the model, or `O` has a field that is not an
-    /// output.
+    /// The errors of [`compile`](Model::compile). Also if a field of `I` or `O` has another type than in the model, or if `O` has a field that is not
+    /// an output.
     pub fn executor<I: Input, O: Output>(&self, options: &Options) -> Result<ModelExecutor<I, O>, Error> {
         ModelExecutor::new(self, &Fields::<I>::new(), None, options)
     }
 
     /// Compiles the model for rows that a loader reads. The loader provides the types of the inputs that the outputs
-    /// need, and an accessor for each input that is left after preparation. An evaluation calls an accessor if it needs
-    /// the accessor's value. See [`Loader`] for an example.
+    /// need, and an accessor for each input that is left after preparation. An evaluation calls only the accessors of
+    /// inputs whose values it needs. See [`Loader`] for an example.
     ///
     /// # Errors
     /// The errors of [`executor`](Model::executor). Also if the loader does not know an input.
@@ -110,8 +110,8 @@ impl Model {
     /// listener gets all outputs, the main output too. See [`Listener`] for an example.
     ///
     /// # Errors
-    /// The errors of [`executor_from`](Model::executor_from). Also if the listener takes an output as another type, or does not know one, unless
-    /// [`Options::ignore_not_listened_named_outputs`] is set.
+    /// The errors of [`executor_from`](Model::executor_from). Also if the listener takes an output as another type than the model's; or if the
+    /// listener does not know an output, unless [`Options::ignore_not_listened_named_outputs`] is set.
     pub fn executor_between<I, O: Output, S>(
         &self,
         loader: &dyn Loader<I>,
@@ -157,7 +157,8 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     }
 
     /// Evaluates the model and writes the result to an existing value, `output`. The fields that are outputs are
-    /// overwritten, and their texts keep their memory for the new texts. `output` is unchanged if the evaluation fails.
+    /// overwritten. The memory of their texts is reused for the new texts. `output` is unchanged if the evaluation
+    /// fails.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -206,7 +207,7 @@ impl<I: Input, O: Output> ModelExecutor<I, O> {
     ///
     /// # Errors
     /// If a row fails: returns the error of the first row that fails; the outputs from this row on are unspecified.
-    /// Also if the numbers of inputs and outputs differ, or the run ends by the executor's token, deadline or limits.
+    /// Also if the numbers of inputs and outputs differ, or if the executor's token, deadline or limits end the run.
     pub fn run_many(&mut self, inputs: &[I::At<'_>], outputs: &mut [O]) -> Result<(), Error> {
         if inputs.len() != outputs.len() {
             let message = format!("there are {} inputs for {} outputs", inputs.len(), outputs.len());
@@ -580,9 +581,9 @@ impl<I, O, S> ModelExecutor<I, O, S> {
     /// run it (`Backend::Tiered`), and for a model with arrays.
     ///
     /// The function takes the input struct, the output struct, a frame and a context. It must be called only while this executor or a clone lives,
-    /// with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of [`scratch`](ModelExecutor::scratch): `CALL` of
-    /// `docs/safety.md`. A token and a deadline end it; a time limit does not. It returns [`STATUS_OK`](crate::operators::STATUS_OK), or another status if the
-    /// evaluation failed.
+    /// with a row of `I` and a struct of `O` whose fields are all in place, and the pointers of [`scratch`](ModelExecutor::scratch) (rule CALL in
+    /// `docs/safety.md`). A token or a deadline of the executor ends the call early; a time limit does not. The function returns
+    /// [`STATUS_OK`](crate::operators::STATUS_OK), or another status if the evaluation failed.
     #[must_use]
     pub fn raw(&self) -> Option<unsafe extern "C" fn(*const u8, *mut u8, *mut u8, *mut Context) -> i32> {
         self.executor.inner().machine_code().map(Compiled::raw)

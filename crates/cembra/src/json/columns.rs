@@ -121,8 +121,8 @@ impl JsonColumns {
         Ok(columns)
     }
 
-    /// Returns columns without rows for inputs with these names and types; `None` if a type is not one of data. If a name occurs twice, every row is
-    /// read value by value.
+    /// Returns columns without rows for inputs with these names and types; `None` if a type has values that are not data, such as tensors, or is
+    /// nested too deeply. If a name occurs twice, every row is read value by value, which takes longer.
     #[must_use]
     pub fn of_types<'q>(types: impl IntoIterator<Item = (&'q str, &'q QType)>) -> Option<JsonColumns> {
         let mut columns = JsonColumns::within(u64::MAX);
@@ -167,9 +167,9 @@ impl JsonColumns {
         });
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the conversion to an input's type would lose
-    /// information: if an object has a field that the type lacks, if a number would become infinite as an f64, or if an
-    /// f64 cannot hold an integer exactly. `input` is the index of the input.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows in which the conversion to the type of one input would
+    /// lose information: if an object has a field that the type lacks, if a number would become infinite as an f64, or
+    /// if an f64 cannot hold an integer exactly. `input` is the index of the input.
     ///
     /// ```
     /// use cembra::json::JsonColumns;
@@ -209,7 +209,7 @@ impl JsonColumns {
         }
     }
 
-    /// Makes [`try_push`](JsonColumns::try_push) reject rows with a key that is not an input.
+    /// Makes [`try_push`](JsonColumns::try_push) reject rows with a key that is not the name of an input.
     pub fn refuse_others(&mut self) {
         self.is_closed = true;
     }
@@ -220,7 +220,7 @@ impl JsonColumns {
         self.rows
     }
 
-    /// Returns true if the columns would have at most `most` bytes after the row in `text` was added. The text is not converted for that.
+    /// Returns true if the columns would have at most `most` bytes after the row in `text` was added. The text is only measured, not converted.
     ///
     /// ```
     /// use cembra::json::JsonColumns;
@@ -260,8 +260,8 @@ impl JsonColumns {
     /// Adds the row in `text` to the columns.
     ///
     /// # Errors
-    /// If the text is not a JSON object, has an input's key twice, lacks an input, or has a value of another type; or if the rows exceed the limit on
-    /// bytes (`limit`). Nothing is added then.
+    /// If the text is not a JSON object, has an input's key twice, lacks an input that is required, or has a value of another type than the input.
+    /// Also if the rows exceed the limit on bytes (`limit`). Then nothing is added.
     pub fn push(&mut self, text: &str) -> Result<(), Error> {
         if !self.fits(text, self.most) {
             let message = format!("the JSON rows exceed {} bytes, the limit `array_bytes`", self.most);
@@ -308,7 +308,7 @@ impl JsonColumns {
         read.is_ok()
     }
 
-    /// Adds a row of values to the columns: one value per input, in the inputs' order and of their types.
+    /// Adds a row of values to the columns: one value per input, in the inputs' order. Each value must have the type of its input.
     pub fn push_values(&mut self, values: &[Value]) {
         self.rows += 1;
         for (at, input) in self.inputs.iter_mut().enumerate() {
@@ -332,7 +332,7 @@ impl JsonColumns {
         self.push_values(&[]);
     }
 
-    /// Removes all rows after the first `rows`. Their memory is reused.
+    /// Removes all rows after the first `rows`. Rows that are added later reuse their memory.
     pub fn truncate(&mut self, rows: usize) {
         self.rows = self.rows.min(rows);
         for input in &mut self.inputs {

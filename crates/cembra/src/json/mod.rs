@@ -1,9 +1,9 @@
-//! JSON objects as rows of inputs, and as receivers of outputs. Rows are objects of `serde_json`, or texts. The command
-//! `cembra` also reads JSON with this module.
+//! JSON objects as rows of inputs, and as receivers of outputs. A row is an object of `serde_json`, or a text. The
+//! command `cembra` also reads JSON with this module.
 //!
-//! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer is digits without
-//! fraction or exponent. Bytes are a base64 string. A mask is `true` or missing, and is read as [`mask_holds`] reads it. A tuple is an array, a named
-//! tuple is an object, and a tensor is nested arrays.
+//! A missing value is `null` or an absent key. Floats may also be the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. An integer has no fraction and
+//! no exponent. Bytes are a base64 string. A mask that holds is `true`, and a mask that does not hold is missing; a row may also give a mask as
+//! `false` or as a string that [`mask_holds`] accepts. A tuple is an array, a named tuple is an object, and a tensor is nested arrays.
 
 mod columns;
 pub(crate) mod executor;
@@ -34,11 +34,11 @@ use std::borrow::Cow;
 use std::fmt::{self, Write};
 use text::{JsonKind, JsonText};
 
-/// A loader of rows that are JSON objects, and a listener that writes outputs into a JSON object. As a loader it knows every name, with the type that
-/// the model declares or `Options::input_type` sets. Keys of a row that are not inputs are ignored.
+/// A loader of rows that are JSON objects, and a listener that writes outputs into a JSON object. The loader accepts an input of any name. The input
+/// has the type that the model declares or `Options::input_type` sets. Keys of a row that are not inputs are ignored.
 ///
-/// A row is an object of `serde_json`. Its 64-bit integers are exact. A number with a fraction is a 64-bit float there, which may be wrong in the
-/// last place; it is read as the shortest digits of that float. With [`JsonRows`], numbers keep all their digits.
+/// A row is an object of `serde_json`. Such an object stores 64-bit integers exactly, but a number with a fraction as a 64-bit float, which may be
+/// wrong in the last place. The loader reads the shortest decimal digits of that float. With [`JsonRows`], numbers keep all their digits.
 ///
 /// ```
 /// use cembra::json::Json;
@@ -67,8 +67,8 @@ use text::{JsonKind, JsonText};
 pub struct Json;
 
 impl Json {
-    /// Converts the JSON value `value` to a scalar of the type `scalar`; `None` if the value is not of that type. For a unit, `false` is a missing
-    /// value: a mask that does not hold.
+    /// Converts the JSON value `value` to a scalar of the type `scalar`; `None` if the value is not of that type. For `Scalar::Unit`, the type of
+    /// masks, `true` is a mask that holds, and `false` is a missing value.
     #[must_use]
     pub fn scalar(scalar: Scalar, value: &Object) -> Option<ValueRef<'_>> {
         value.to_scalar(scalar)
@@ -229,18 +229,19 @@ impl<'j> JsonValue<'j> for JsonText<'j> {
 #[derive(Clone, Debug)]
 pub struct JsonMisfit<T> {
     /// The path from the whole value to the mismatch: `.x` for a field of a named tuple, `.0` for a field of a tuple without names or for an element
-    /// of an array; empty for the value itself.
+    /// of an array; empty if the whole value is the mismatch.
     pub path: String,
     /// The type that is expected at the mismatch.
     pub expected: QType,
     /// The JSON value at the mismatch.
     pub found: T,
-    /// For a list of a tensor with the wrong length: the length of the earlier lists along the same axis. `None` for other mismatches.
+    /// If the mismatch is a list in a tensor that has the wrong length: the required length, which is that of the earlier lists along the same axis.
+    /// `None` for other mismatches.
     pub extent: Option<usize>,
     /// For a dictionary key that is not of type `expected`: the key. Then `path` leads to the dictionary, and `found` is the key's value. `None` for
     /// other mismatches.
     pub key: Option<String>,
-    /// True if the mismatch is that a dictionary has the key twice.
+    /// True if the mismatch is a key that a JSON object has twice. Then `path` ends with the key.
     pub is_twice: bool,
 }
 
@@ -312,7 +313,7 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// If the JSON value, or a part of it, is of another type.
+    /// If the JSON value, or a value inside it, does not have the type that `qtype` requires.
     pub fn value(self, qtype: &QType) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let misfit = || JsonMisfit::of(qtype.clone(), self);
         value(qtype, self)?.to_value(qtype).ok_or_else(misfit)
@@ -325,7 +326,7 @@ impl<'t> JsonText<'t> {
     }
 }
 
-/// Returns the JSON boolean `value` as a value of the type `scalar`; `None` if the type is neither a mask nor a boolean.
+/// Returns the JSON boolean `value` as a value of the type `scalar`; `None` if `scalar` is neither the type of masks nor that of booleans.
 pub(crate) fn of_boolean(scalar: Scalar, value: bool) -> Option<ValueRef<'static>> {
     match scalar {
         Scalar::Unit => Some(of_mask(value)),

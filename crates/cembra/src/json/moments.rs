@@ -92,7 +92,7 @@ impl<'t> JsonText<'t> {
     /// ```
     ///
     /// # Errors
-    /// If the JSON value, or a part of it, is of another type.
+    /// If the JSON value, or a value inside it, does not have the type that `qtype` requires.
     pub fn value_spelled(self, qtype: &QType, moments: &dyn JsonMoments) -> Result<Value, JsonMisfit<JsonText<'t>>> {
         let found = JsonWithMoments { text: self, moments: Some(moments) };
         let misfit = || JsonMisfit::of(qtype.clone(), self);

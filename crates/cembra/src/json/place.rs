@@ -1,5 +1,5 @@
-//! Finds the positions of values in a JSON text: after their keys, or after the previous element. The text must have been parsed by `serde_json`;
-//! nothing is checked here.
+//! Finds the positions of values in a JSON text. The search for a value starts at its key, or at the previous element. The text must have been parsed
+//! by `serde_json`, because this module does not check it.
 
 use serde::de::Error;
 
@@ -8,23 +8,25 @@ use serde::de::Error;
 #[derive(Clone, Copy)]
 pub(super) struct Text<'t> {
     pub(super) text: &'t str,
-    /// True if a value is rejected when the conversion to its type would lose information: a field that the type lacks,
-    /// or digits of a number.
+    /// True if a value is rejected when its conversion would lose information: a field of a JSON object that the type
+    /// does not have, or digits of a number.
     pub(super) is_strict: bool,
     /// True if a JSON object must have all fields of its type.
     pub(super) is_full: bool,
 }
 
-/// The position in a JSON text at which a value begins. An even number is twice the byte offset of the value. An odd number is twice the byte offset
-/// of the quote that ends the value's key, plus one; the value is then found from there on demand.
+/// The position in a JSON text at which a value begins. If the stored integer is even, it is twice the byte offset of the value. If the integer is
+/// odd, it is twice the byte offset of the quote that ends the value's key, plus one. In this case, the value is looked up after that quote only when
+/// it is needed.
 ///
-/// It is one word, not an enum: an enum is stored as tag and payload and copied at once, and the copy stalls until both stores are done.
+/// The type is an integer, not an enum, because an enum is stored in two steps (tag and payload). A copy that reads both at once stalls until both
+/// stores are done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct ValueStart(usize);
 
 impl ValueStart {
     /// The position of a value that was not tracked: an element of a list of structs, or a value that follows such a
-    /// list in a tuple. Its digits are not looked up in the text.
+    /// list in a tuple. The digits of such a value are not looked up in the text.
     pub(super) const UNKNOWN: ValueStart = ValueStart(usize::MAX);
 
     pub(super) const fn at(byte: usize) -> ValueStart {
@@ -51,7 +53,8 @@ impl<'t> Text<'t> {
         ValueStart(start.wrapping_add(key.len()) << 1 | 1)
     }
 
-    /// Returns the byte offset in the text at which the value at `place` begins; `None` if it is unknown.
+    /// Returns the byte offset in the text at which the value at `place` begins; `None` if `place` is [`UNKNOWN`](ValueStart::UNKNOWN), or is not in
+    /// the text.
     pub(super) fn start(self, place: ValueStart) -> Option<usize> {
         if place == ValueStart::UNKNOWN {
             return None;
@@ -64,7 +67,8 @@ impl<'t> Text<'t> {
         Some(self.text.len() - value.len())
     }
 
-    /// Returns the byte offset of the first element of the array at `place`, or of the array's end if it is empty.
+    /// Returns the byte offset of the first element of the array at `place`, or of the array's end if the array is empty. `None` if there is no array
+    /// at `place`.
     pub(super) fn inside(self, place: ValueStart) -> Option<usize> {
         let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
         Some(self.text.len() - rest.len())
@@ -94,7 +98,7 @@ impl<'t> Text<'t> {
     }
 }
 
-/// Returns the error for a value that cannot be read in one pass. It has no details.
+/// Returns the error that a value cannot be read in one pass. The error has no details, because the caller then reads the value in another way.
 pub(super) fn unfit<E: Error>() -> E {
     E::custom("a value of another type")
 }

@@ -1,5 +1,5 @@
-//! Reads a JSON value into a column in one pass over its text. Errors have no details: the caller reads the value again, value by value, to get a
-//! message.
+//! Reads a JSON value into a column in one pass over its text. Errors have no details: after an error, the caller reads the JSON again, one value at
+//! a time, to get a message.
 
 use super::place::{Text, ValueStart, unfit};
 use cembra_runtime::{Fields, QType, Scalar};
@@ -26,7 +26,8 @@ pub(super) fn value(of: &QType, text: &str) -> Option<Value> {
     column.into_value(of)
 }
 
-/// Appends the value for a field of the type `of` that a JSON object lacks to `column`. Returns false if the field is required.
+/// Appends a missing value to `column`, for a field of the type `of` that a JSON object does not have. Returns false, and appends nothing, if the
+/// field is required.
 pub(super) fn absent(of: &QType, column: &mut ValueColumn) -> bool {
     let may_be = of.is_optional() || of.as_optional_struct().is_some();
     if may_be {

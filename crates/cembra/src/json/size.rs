@@ -1,5 +1,5 @@
-//! Counts the bytes that a row of JSON needs in columns, before the row is read. A list needs memory for each field of each element, even if the
-//! text omits the field. So a short text such as `[{},{}]` may need any number of bytes.
+//! Counts the bytes that a row of JSON needs in columns, before the row is read. A list needs memory for each field of each element, even if the text
+//! omits the field. So a short text such as `[{},{}]` may need very many bytes.
 
 use cembra_runtime::{Fields, QType};
 use cembra_value::ValueColumn;
@@ -22,14 +22,14 @@ impl RowSize {
         self.element = self.element.max(largest_element(of));
     }
 
-    /// Returns an upper bound for the bytes that the row in `text` needs. It follows from the length of the text, because every list element
+    /// Returns an upper bound for the bytes that the row in `text` needs. The bound follows from the length of the text, because every list element
     /// takes at least two bytes of text.
     pub(super) fn most(&self, text: &str) -> u64 {
         let elements = (text.len() as u64 / 2).saturating_mul(self.element);
         self.fixed.saturating_add(text.len() as u64).saturating_add(elements)
     }
 
-    /// Returns the bytes that the row in `text` needs. All its strings together count as many bytes as the text has.
+    /// Returns the bytes that the row in `text` needs. For all strings of the row together, the length of `text` is counted.
     pub(super) fn of<'q>(&self, text: &str, inputs: impl Fn(&str) -> Option<&'q QType>) -> u64 {
         let mut bytes = self.fixed.saturating_add(text.len() as u64);
         let row = Counted { what: JsonPart::Row(&inputs), bytes: &mut bytes };

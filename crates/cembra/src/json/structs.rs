@@ -124,7 +124,8 @@ fn scalar_into<'j, J: JsonValue<'j>>(of: &QType, found: J, array: &mut ArrayBuil
 /// lacks.
 ///
 /// # Errors
-/// If the JSON is not an object, or not an array with one element per field; or if an object has the key of a field twice.
+/// For a tuple with names: if the JSON is not an object, or the object has the key of a field twice. For a tuple without names: if the JSON is not an
+/// array with one element per field.
 pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     of: &QType,
     fields: &Fields<QType>,
@@ -150,7 +151,8 @@ pub(super) fn fields_of<'j, J: JsonValue<'j>>(
     Ok(parts)
 }
 
-/// Reads a JSON object as a dictionary. The object's keys are parsed as values of the type `key`, and must differ.
+/// Reads a JSON object as a dictionary. The object's keys are parsed as values of the type `key`, and must differ. The object's values must be of the
+/// type `given`, or null.
 pub(super) fn map<'j, J: JsonValue<'j>>(key: Scalar, given: Scalar, value: J) -> Result<ValueRef<'j>, JsonMisfit<J>> {
     let qtype = QType::Dict(key, given).as_input();
     let misfit = || JsonMisfit::of(qtype.clone(), value);

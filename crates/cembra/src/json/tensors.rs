@@ -1,5 +1,5 @@
-//! Tensors as JSON: nested lists, one level per axis, around the elements. A tensor without axes is just its element. If an axis is empty, lists
-//! cannot express the axes after it, so these are read as empty too.
+//! Tensors as JSON: nested lists, one level per axis, around the elements. A tensor without axes is just its element. If an axis is empty, nested
+//! lists do not show the extents of the axes after it, so these extents are read as 0.
 
 use super::{Json, JsonMisfit, JsonValue};
 use crate::Error;
@@ -11,7 +11,7 @@ use serde_json::Value as Object;
 /// Converts a tensor to nested JSON lists.
 ///
 /// # Errors
-/// If there is not enough memory for the lists. A view with little memory may have any number of elements.
+/// If there is not enough memory for the lists. A view that repeats a few elements along an axis may need very large lists.
 pub(super) fn write(tensor: &Tensor) -> Result<Object, Error> {
     let (extents, mut parts) = (tensor.extents(), 1_usize);
     for extent in extents {

@@ -1,6 +1,6 @@
 //! JSON rows and values as text. They keep every digit of a number and the order of keys, whatever features of
-//! `serde_json` a program enables. `serde_json` checks a row and finds the ends of its values. Nothing is decoded
-//! before it is requested. The parent module converts JSON to values of a model.
+//! `serde_json` a program enables. `serde_json` checks a row and finds the ends of its values. A value is decoded only
+//! when a caller requests it. The parent module converts JSON to values of a model.
 
 use super::place::{Text, is_space, skip_space, unfit};
 use crate::Error;
@@ -68,7 +68,7 @@ impl JsonRow {
     /// keys may occur several times. After an error the row has no fields.
     ///
     /// # Errors
-    /// The errors of [`parse`](JsonRow::parse); for repeated keys only if they are in `names`.
+    /// The errors of [`parse`](JsonRow::parse), but a repeated key is an error only if it is in `names`.
     pub(super) fn read_for<'n>(&mut self, text: &str, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
         self.text.clear();
         self.text.push_str(text);
@@ -243,7 +243,7 @@ pub enum JsonKind {
     Object,
 }
 
-/// A JSON value as text, a part of a [`JsonRow`]. Printing it omits the white space between its parts.
+/// A JSON value as text, borrowed from a [`JsonRow`]. Printing the value omits the white space between its tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JsonText<'t>(&'t str);
 
@@ -285,8 +285,8 @@ impl<'t> JsonText<'t> {
         (self.kind() == JsonKind::Array).then(|| Parts::of(self.0).map(JsonText).collect())
     }
 
-    /// Returns the keys and values of an object in the order of the text. A key may occur twice. `None` if the value is not an object, or a key has
-    /// no [`text`](JsonText::text).
+    /// Returns the keys and values of an object in the order of the text. A key may occur twice. `None` if the value is not an object, or if
+    /// [`text`](JsonText::text) cannot decode a key.
     #[must_use]
     pub fn fields(self) -> Option<Vec<(Cow<'t, str>, JsonText<'t>)>> {
         if self.kind() != JsonKind::Object {

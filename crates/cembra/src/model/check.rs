@@ -44,8 +44,9 @@ impl Model {
 
     /// Returns the model's warnings in the order of the text: names with typos, unused definitions, comparisons that are never true.
     ///
-    /// At most [`Limits::problems`](crate::Limits::problems) warnings are returned; the others are only counted. Warnings that depend on types are
-    /// found only in a model without errors. A model that was not read from text has none. [`Options::allow`] silences a code.
+    /// At most [`Limits::problems`](crate::Limits::problems) warnings are returned; further warnings are only counted. Warnings that depend on types
+    /// are found only in a model without errors. A model that was not read from text has no warnings. [`Options::allow`] silences the warnings with a
+    /// given code.
     ///
     /// ```
     /// use cembra::errors::Code;
@@ -76,7 +77,7 @@ impl Model {
     }
 
     /// Returns the warnings of the model when it is compiled for its tests: an input without a type gets the type of a test's value. The search stops
-    /// early if the run's token or deadline ends it.
+    /// early if the token or the deadline in `run` ends it.
     ///
     /// ```
     /// use cembra::errors::Code;
@@ -134,9 +135,10 @@ impl Model {
         }
     }
 
-    /// Returns the type of each node of the model's program, by the node's index. `None` if a node has an error or depends on one, or depends on the
-    /// parameter of a function. The type of a weak float is given as f64, the type that it has as an output. In a model with tensors, an expression
-    /// over labels has no type, because it stands for one element per index; a tensor that is given labels has its own type.
+    /// Returns the type of each node of the model's program, by the node's index. The type is `None` if the node or one of its operands has an error,
+    /// or if the node depends on the parameter of a function. A weak float (the type of literals such as `0.5`) is given as f64, the type that it has
+    /// as an output. In a model with tensors, an expression over labels has no type, because it stands for one element per index; a tensor that is
+    /// given labels has its own type.
     ///
     /// ```
     /// use cembra::{Model, Options, QType, Scalar};

@@ -1,5 +1,5 @@
-//! Converts literals to values of a required type. This is for literals on command lines and in a model's tests: `5`
-//! becomes an i64 or an f64 there, as the type of its input requires. A boolean is accepted for a mask, as in data.
+//! Converts literals to values of a required type. This is for literals on command lines and in a model's tests: there,
+//! `5` becomes an i64 or an f64, as the type of the input requires. A boolean is accepted for a mask, as in data files.
 //! Every element in square brackets is converted to the array's element type separately.
 
 use crate::operators::Registry;
@@ -10,8 +10,9 @@ use cembra_ops::Argument;
 use cembra_runtime::{Excerpt, Fields, Form, Names};
 use std::sync::Arc;
 
-/// Returns the type of a literal for which no input declares a type. Integers are i64, as in data, or u64 if they are too large for that; a type
-/// suffix decides otherwise. Weak floats are f64. The type is `NOTHING` if all elements are missing, and `None` if the elements have no common type.
+/// Returns the type of a literal whose input has no declared type. A suffix determines the type, as in `5i32`. Without a suffix, an integer is i64,
+/// or u64 if it is too large for i64, and a literal such as `0.5` is f64. For an array or a list, the type is `QType::Nothing` if all elements are
+/// missing, and `None` if the elements have no common type.
 ///
 /// ```
 /// use cembra::program::{Literal, literal_type};

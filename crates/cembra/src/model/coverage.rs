@@ -1,5 +1,5 @@
 //! Finds the branches of a model that its tests take. A separate program evaluates all conditions as outputs. Then the model's graph is walked from a
-//! test's outputs through the branches that the conditions choose. So the code that evaluates models does not record branches.
+//! test's outputs through the branches that the conditions choose. So the code that evaluates models need not record branches.
 
 use crate::Backend;
 use crate::model::model_tests::row_of;
@@ -90,13 +90,13 @@ impl Choice {
 }
 
 impl Model {
-    /// Returns the branches of the model, each with whether a test takes it. Branches are the two sides of each conditional, `??` (or `|`), `and` and
-    /// `or` that an output needs. A case takes a side if its result depends on the side; for arrays, if an element does. A function's branches count
-    /// once, however often it is called.
+    /// Returns the branches of the model. Each branch tells whether a test takes it. Branches are the two sides of each conditional, `??` (or `|`),
+    /// `and` and `or` that an output needs. A test case takes a side if the result of the case depends on the side. For an array, one element that
+    /// depends on the side is enough. A function's branches count once, however often the function is called.
     ///
     /// Branches in functions that are passed to operators, such as `seq.map`, are not counted. In a large model with
-    /// very many conditions whose evaluation fails, a taken branch may count as not taken. It does not matter whether
-    /// the tests pass, or whether a branch that is not taken would fail.
+    /// very many conditions whose evaluation fails, a taken branch may count as not taken. A test that fails takes
+    /// branches too. An error in a branch that is not taken has no effect.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -118,8 +118,8 @@ impl Model {
         self.test_coverage_with(options, &RunOptions::default())
     }
 
-    /// Returns the branches of the model, each with whether a test takes it. The tests run with the options `run`. If a token or a deadline ends the
-    /// run, the remaining test cases take no branches. See [`test_coverage`](Model::test_coverage).
+    /// Returns the branches of the model. Each branch tells whether a test takes it. The tests run with the options `run`. If a token or a deadline
+    /// ends the run, the remaining test cases take no branches. See [`test_coverage`](Model::test_coverage).
     #[must_use]
     pub fn test_coverage_with(&self, options: &Options, run: &RunOptions) -> Vec<Branch> {
         let token = run.token();

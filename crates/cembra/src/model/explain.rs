@@ -1,4 +1,5 @@
-//! Explains a model: the listing of each compilation stage, with the expression nodes that its lines come from, and the use of the frame.
+//! Shows how a model is compiled: a listing of each stage, with the expression nodes that each line comes from, and the use of the frame (the memory
+//! for the values of one evaluation).
 
 use crate::options::StartedOptions;
 use crate::{Error, Model, Options};
@@ -47,7 +48,7 @@ pub enum Stage {
     Asm,
 }
 
-/// The kind of a model's values, which decides its stages.
+/// The kind of a model's values, which decides the stages of its compilation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum ModelKind {
     /// All values of the model are scalars, which are in a frame.
@@ -153,23 +154,23 @@ pub struct Origin {
     pub span: Option<Span>,
 }
 
-/// A node of a model's expression: an input, a literal or the use of an operator. It is one node, however often the text has it.
+/// A node of a model's expression: an input, a literal or the use of an operator. An expression that the text has several times is one node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExpressionNode {
     /// The name of the node's operator, as the text has it.
     pub operator: String,
-    /// The places of the node in the text, the first one first; none if the model was not read from text.
+    /// The places of the node in the text, beginning with the first place; empty if the model was not read from text.
     pub spans: Vec<Span>,
 }
 
-/// The use of a frame over time: the slots that values of an evaluation are in.
+/// The use of a frame (the memory for the values of one evaluation) over time: the slots for the values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FrameUse {
     /// The size of the frame, in bytes.
     pub bytes: usize,
-    /// The number of positions in time: the steps of an evaluation, and the ends of its conditionals and loops.
+    /// The number of positions in time: each step of an evaluation is a position, and so is the end of each conditional or loop.
     pub positions: usize,
-    /// The slots, each with one value and its time. Several values may use the same bytes, one after the other.
+    /// The slots, one per value. Slots may have the same bytes if their values are needed at different times.
     pub slots: Vec<SlotBox>,
 }
 
@@ -186,25 +187,26 @@ pub struct SlotBox {
     pub name: String,
     /// The expression's node that computes the value, as an index in the list of [`Model::origins`]; `None` for inputs and literals.
     pub origin: Option<u32>,
-    /// The position at which the value is written.
+    /// The position in time at which the value is written. Positions are counted from 0: each step of an evaluation is a position, and so is the end
+    /// of each conditional or loop.
     pub first: usize,
-    /// The position of the value's last use; [`FrameUse::positions`] if the value is there to the end.
+    /// The position in time of the value's last use; equal to [`FrameUse::positions`] if the slot holds the value until the end of the evaluation.
     pub last: usize,
 }
 
 impl Model {
-    /// Returns the result of the compilation stage `stage` as text. For a stage that [the model does not have](crate::explain::Summary::stages), the text
-    /// names another stage.
+    /// Returns the result of the compilation stage `stage` as text. For a stage that [the model does not have](crate::explain::Summary::stages), the
+    /// text names a stage that the model has.
     ///
     /// # Errors
-    /// If there are problems with types or limits. For the last two stages, also if there is no machine code.
+    /// If there are problems with types or limits. For the stages `clif` and `asm`, also if the model cannot be compiled to machine code.
     pub fn explain(&self, options: &Options, stage: Stage) -> Result<String, Error> {
         Ok(self.listing(options, stage)?.to_string())
     }
 
-    /// Returns the result of the compilation stage `stage` line by line. The origins of a line are the nodes of the model's expression that it comes
-    /// from: indices in the list that [`Model::origins`] returns for the same options. The stages `expr` and `asm` have no origins;
-    /// [`Model::machine`](crate::doors) has those of machine code.
+    /// Returns the result of the compilation stage `stage` line by line. The origins of a line are the expression nodes that the line comes from, as
+    /// indices in the list that [`Model::origins`] returns for the same options. The stages `expr` and `asm` have no origins;
+    /// [`Model::machine`](crate::doors) returns the origins of machine code.
     ///
     /// ```
     /// use cembra::explain::Stage;
@@ -293,7 +295,7 @@ impl Model {
         })
     }
 
-    /// Returns the use of the frame by a model of scalars, over time.
+    /// Returns the use of the frame (the memory for the values of one evaluation) over time, for a model of scalars.
     ///
     /// # Errors
     /// If there are problems with types or limits, or if the model has arrays or tensors.
@@ -331,7 +333,8 @@ impl Model {
     /// Returns the native code of the model.
     ///
     /// # Errors
-    /// If there are problems with types or limits, if there is no machine code, or if the model has arrays: then each plan has code of its own.
+    /// If there are problems with types or limits, if the model cannot be compiled to machine code, or if the model has arrays. A model with arrays
+    /// has several plans, each with separate code.
     pub fn machine(&self, options: &Options) -> Result<Machine, Error> {
         let options = &self.started(options);
         self.step(|| {
@@ -341,7 +344,7 @@ impl Model {
     }
 }
 
-/// Returns the plan of a model with tensors in which each axis has the extent [`LISTED_EXTENT`], for listings.
+/// Returns the plan of a model with tensors, for listings. Each axis is assumed to have the extent [`LISTED_EXTENT`].
 pub(crate) fn listed_plan(executor: &Executor) -> Result<Arc<TensorPlan>, Error> {
     let extents = |field: &Field| match field.qtype {
         QType::Tensor(_, rank) => vec![LISTED_EXTENT; usize::from(rank)],
@@ -362,8 +365,8 @@ fn nodes_by_span(program: &Program) -> HashMap<Span, Vec<u32>> {
     nodes
 }
 
-/// Runs the passes of preparation on a program. After each pass, calls `observe` with the listing of the graph, or with `None` if the pass did not change
-/// it.
+/// Runs the passes of preparation on a program. After each pass, calls `observe` with the listing of the graph, or with `None` if the pass did not
+/// change the graph.
 pub(crate) fn prepare_watched(
     program: &Program,
     options: &StartedOptions,

@@ -10,8 +10,8 @@ use cembra_value::{Code, Diagnostic, Diagnostics, ScalarValue, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Returns the program with its exports as outputs, after its own outputs and in the order of the graph. Fails if export names are wrong, with at
-/// most `most_problems` problems.
+/// Returns the program with its exports (named values inside of expressions) added after its outputs, in the order of the graph. If export names are
+/// wrong, returns an error with at most `most_problems` problems.
 pub(crate) fn with_exports(program: &Arc<Program>, most_problems: usize) -> Result<Arc<Program>, Error> {
     let graph = &program.graph;
     let name_of = |op: OpId| graph.find_name(Registry::standard().get(op).name);

@@ -34,8 +34,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Returns a resolver for the files in the folder `path`. Of a file with more than `most_bytes` bytes, it reads only enough to see that it is too
-    /// large.
+    /// Returns a resolver for the files in the folder `path`. Of a file with more than `most_bytes` bytes, the resolver reads only enough to see that
+    /// the file is too large.
     #[must_use]
     pub fn new(path: &Path, most_bytes: usize) -> Folder {
         Folder { path: path.to_owned(), most_bytes }
@@ -106,8 +106,8 @@ impl Resolver for Folder {
     }
 }
 
-/// A [`Resolver`] for [`Sources::gather`](crate::program::Sources::gather) for texts in memory, which it finds by name. Names are relative to the text that
-/// uses them, as paths in a [`Folder`] are.
+/// A [`Resolver`] for [`Sources::gather`](crate::program::Sources::gather) that finds texts in memory by name. A name is relative to the text that
+/// uses the name, as a path in a [`Folder`] is.
 ///
 /// ```
 /// use cembra::operators::Registry;
@@ -126,7 +126,8 @@ pub struct GivenFiles {
 }
 
 impl GivenFiles {
-    /// Returns a resolver for the texts `files`. `text` is the name of the model's text, whose folder they are in.
+    /// Returns a resolver for the texts `files`. `text` is the name of the model's text. The names of `files` must be in the folder of `text`, or in
+    /// a folder inside it.
     #[must_use]
     pub fn new(text: &str, files: impl IntoIterator<Item = (String, Arc<str>)>) -> GivenFiles {
         let folder = Path::new(text).parent().unwrap_or(Path::new(""));

@@ -1,5 +1,5 @@
-//! Models: a [`Model`] is a program with its source text, not yet typed. It is parsed, checked and compiled here;
-//! compiling it for given input types makes an executor.
+//! Models: a [`Model`] is a program with its source text, before its types are found. This module parses, checks and
+//! compiles models. Compiling a model for given input types makes an executor.
 
 pub(crate) mod check;
 pub(crate) mod constant;
@@ -29,8 +29,8 @@ use std::sync::Arc;
 
 /// A model as it was written, not yet compiled. Cloning is cheap, and threads may share a model.
 ///
-/// Reading a model checks its syntax and names. Types are found when it is compiled, because inputs that the model does not
-/// declare take theirs from the caller.
+/// Reading a model checks its syntax and names. Types are found when the model is compiled, because an input that the model does not declare gets its
+/// type from the caller.
 ///
 /// ```
 /// use cembra::{Model, Options, QType};
@@ -63,14 +63,14 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// If the text has errors: as many as can be found at once.
+    /// If the text has errors. The returned error has all errors that can be found at once.
     pub fn parse(source: &str) -> Result<Model, Error> {
         Model::parse_within(source, &Limits::default())
     }
 
-    /// Reads a model from text within the limits `limits`. The model remembers the limits. If they are not the default ones, they also bound
-    /// compiling and evaluating it, whatever [`Options::limits`] and [`RunOptions::limits`](crate::RunOptions::limits) set. Limits on compiling and
-    /// evaluating that are above the default must be set here too.
+    /// Reads a model from text within the limits `limits`. The model remembers the limits that differ from the default. These limits also bound
+    /// compiling and evaluating the model, even if [`Options::limits`] or [`RunOptions::limits`](crate::RunOptions::limits) allow more. To raise a
+    /// limit on compiling or evaluating above its default, use `Options::limits`.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, Value};
@@ -114,7 +114,7 @@ impl Model {
         Ok(Model { program: Arc::new(program), sources: Some(sources), name: None, registry, limits })
     }
 
-    /// Reads a model from text. The caller declares its inputs, as if an `input` line preceded the text.
+    /// Reads a model from text. The caller declares the model's inputs by `inputs`, as if an `input` line preceded the text.
     #[cfg(feature = "tiles")]
     pub(crate) fn parse_for(
         source: &str,
@@ -128,7 +128,7 @@ impl Model {
 
     /// Reads a model whose text uses other files, as in `use "common.cem"`. The host decides which files exist, by the resolver that it passes to
     /// [`Sources::gather`]. The model remembers the limits, as with [`Model::parse_within`]. Spans in errors are offsets into all texts together;
-    /// `Sources::place` tells the file.
+    /// `Sources::place` finds the file of a span, and the place in that file.
     ///
     /// ```
     /// use cembra::operators::Registry;
@@ -276,8 +276,8 @@ impl Model {
         cembra_expr::write_binary(&self.program)
     }
 
-    /// Reads a model that [`Model::to_binary`] of this or an older version wrote, within the default limits. For other limits, read the program with
-    /// [`read_binary`](crate::program::read_binary).
+    /// Reads a model that [`Model::to_binary`] wrote, in this version of cembra or in an older one. The default limits apply. For other limits, read
+    /// the program with [`read_binary`](crate::program::read_binary).
     ///
     /// # Errors
     /// If the file is not a model, is of a newer version, is damaged, or exceeds a limit.
@@ -316,7 +316,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// If there are problems with types or limits. With `Backend::Native`, also if there is no machine code.
+    /// If there are problems with types or limits. With `Backend::Native`, also if the model cannot be compiled to machine code.
     pub fn compile(&self, options: &Options) -> Result<Executor, Error> {
         let started = &self.started(options);
         self.compiled(options, || Ok(Executor::from(Executable::of(self.selected(started)?, started)?)))

@@ -36,7 +36,7 @@ impl TestReport {
     /// ```
     ///
     /// # Errors
-    /// If a case failed (`failed-test`): with one diagnostic per mismatch, at its place.
+    /// If a case failed. The error has the code `failed-test`, and one diagnostic per mismatch at the place of the failed case.
     pub fn check(&self) -> Result<(), Error> {
         let failed = self.failures.iter().flat_map(|failure| {
             failure.mismatches.iter().map(|mismatch| {
@@ -151,9 +151,9 @@ impl Model {
         self.run_tests_with(options, &RunOptions::default())
     }
 
-    /// Runs all tests in the model's text as one run with the options `run`. If a token or a deadline ends the run, the remaining cases fail with
-    /// that error. With [`OnError::Missing`], a case whose evaluation fails passes if it expects all its outputs to be missing. Outputs that no case
-    /// of a test names are not evaluated, so they cannot fail. See [`run_tests`](Model::run_tests).
+    /// Runs all tests in the model's text as one run with the options `run`. If a token or a deadline ends the run, the remaining cases fail with the
+    /// error of that token or deadline. With [`OnError::Missing`], an evaluation that fails gives missing outputs, so a case passes if it expects
+    /// only missing outputs. Outputs that no case of a test names are not evaluated, so they cannot fail. See [`run_tests`](Model::run_tests).
     ///
     /// ```
     /// use cembra::{Model, OnError, Options, RunOptions};
@@ -373,8 +373,8 @@ fn bare_list(elements: impl Iterator<Item = Value>) -> String {
     format!("[{}]", elements.map(|element| bare(&element)).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns two texts for the message that `literal` is not of the type `wanted`: the literal as a test would write it, and the reason if a field does
-/// not fit, such as ": it lacks `b`"; otherwise the second text is empty.
+/// Returns two texts for the message that `literal` is not of the type `wanted`: the literal as a test would write it, and the field that does not
+/// fit, such as ": it lacks `b`". The second text is empty if the cause is not a field.
 pub(super) fn unfit(literal: &Literal, wanted: &QType) -> (String, String) {
     let written = match literal {
         Literal::One(value @ Value::Tuple(_)) => bare(value),

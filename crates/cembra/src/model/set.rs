@@ -89,8 +89,8 @@ pub struct Reload {
     pub added: Vec<String>,
     /// The names of the models that were replaced, because their file, or a file that it uses, has changed.
     pub replaced: Vec<String>,
-    /// The names of the models that were removed, because their file is gone, or has no outputs any more and other
-    /// models use it.
+    /// The names of the models that were removed, because the model's file is gone, or because the file has no outputs
+    /// any more and other models use it.
     pub removed: Vec<String>,
     /// The files with errors. If the set has an earlier model of such a file, that model stays.
     pub failed: Vec<FailedModel>,
@@ -148,10 +148,11 @@ impl fmt::Debug for FailedModel {
 impl std::error::Error for FailedModel {}
 
 impl ModelSet {
-    /// Reads the models of a folder. [`ModelSet::reload`] reports files with errors.
+    /// Reads the models of a folder. Files with errors are left out; [`ModelSet::reload`] reports them.
     ///
     /// # Errors
-    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (error code `use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (error code
+    /// `limit`).
     pub fn load(folder: impl AsRef<Path>) -> Result<ModelSet, Error> {
         ModelSet::load_with(folder, |_, model| Ok(model.clone()))
     }
@@ -160,10 +161,11 @@ impl ModelSet {
 impl<T> ModelSet<T> {
     /// Reads the models of a folder, and converts each with `make`, for example to an executor or to a [`Pool`](crate::Pool) of typed executors.
     /// `make` also gets the model's name. If `make` fails, the file counts as broken. So a service can run a model's own tests first
-    /// ([`Model::run_tests`]), or reject models that lack an output. [`ModelSet::reload`] reports files with errors.
+    /// ([`Model::run_tests`]), or reject models that lack an output. Files with errors are left out; [`ModelSet::reload`] reports them.
     ///
     /// # Errors
-    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (error code `use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (error code
+    /// `limit`).
     pub fn load_with(
         folder: impl AsRef<Path>,
         make: impl Fn(&str, &Model) -> Result<T, Error> + Send + Sync + 'static,
@@ -171,10 +173,11 @@ impl<T> ModelSet<T> {
         ModelSet::load_within(folder, Registry::standard(), &Limits::default(), make)
     }
 
-    /// Reads the models of a folder as [`ModelSet::load_with`] does, with user-defined operators and within the host's limits.
+    /// Reads the models of a folder as [`ModelSet::load_with`] does, with the operators in `registry` and within the limits `limits`.
     ///
     /// # Errors
-    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`).
+    /// If the folder cannot be read (error code `use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (error code
+    /// `limit`).
     pub fn load_within(
         folder: impl AsRef<Path>,
         registry: &'static Registry,
@@ -214,8 +217,8 @@ impl<T> ModelSet<T> {
         ModelSet { metrics: Some(metrics), ..self }
     }
 
-    /// Returns the model `name`, as the function `make` converted it; `None` if the set has no model of this name. The returned value does not change
-    /// when the file changes.
+    /// Returns the model `name`, or the value that [`ModelSet::load_with`] made of it. `None` if the set has no model of this name. The returned
+    /// value does not change when the file changes.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Arc<T>> {
         self.models.load().get(name).map(|entry| entry.made.clone())
@@ -236,11 +239,11 @@ impl<T> ModelSet<T> {
     /// Reads the set's folder again. Models with unchanged texts stay; all others are replaced at one moment. A broken file is read and reported
     /// again at each reload.
     ///
-    /// Call it from a timer, when a signal arrives, or when a watcher reports changes. Concurrent calls wait for each other.
+    /// Call this method from a timer, when a signal arrives, or when a watcher reports changes. Concurrent calls wait for each other.
     ///
     /// # Errors
-    /// If the folder cannot be read (`use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (`limit`). Then the set is
-    /// unchanged.
+    /// If the folder cannot be read (error code `use`), or its models exceed `Limits::set_models`, `set_bytes` or `set_parsed_bytes` (error code
+    /// `limit`). Then the set is unchanged.
     pub fn reload(&self) -> Result<Reload, Error> {
         let _one = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.models.load_full();

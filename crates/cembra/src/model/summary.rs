@@ -22,13 +22,13 @@ pub struct Summary {
     pub tier: Option<Tier>,
     /// The reason why the model is interpreted although machine code was requested; else `None`.
     pub fallback: Option<Diagnostic>,
-    /// The number of nodes, in the graph as written, that the outputs need.
+    /// The number of nodes that the outputs need in the graph of the model's text, before preparation.
     pub written_nodes: usize,
     /// The number of nodes in the model's graph after preparation.
     pub prepared_nodes: usize,
     /// The names of the passes of preparation that changed the graph, in the order of the passes.
     pub changed_by: Vec<&'static str>,
-    /// The number of steps, and the sizes, of the model's plan.
+    /// The size of the model's plan, such as its number of steps.
     pub work: WorkSummary,
 }
 
@@ -95,7 +95,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// If there are problems with types or limits. With `Backend::Native`, also if there is no machine code.
+    /// If there are problems with types or limits. With `Backend::Native`, also if the model cannot be compiled to machine code.
     pub fn summary(&self, options: &Options) -> Result<Summary, Error> {
         let options = &self.started(options);
         self.step(|| self.summarized(options))

@@ -22,7 +22,8 @@ use std::io::{self, ErrorKind, Read};
 /// ```
 ///
 /// # Errors
-/// If the reader fails or panics, or the bytes are not UTF-8. The latter is `InvalidData`, whose cause is an [`Error`] with the line.
+/// If the reader fails or panics, or the bytes are not UTF-8. If they are not, the error has the kind `InvalidData` and contains an [`Error`] with
+/// the line.
 pub fn read_text(reader: impl Read, most_bytes: usize) -> io::Result<String> {
     let mut bytes = Vec::new();
     let mut reader = reader.take((most_bytes as u64).saturating_add(1));

@@ -1,5 +1,5 @@
-//! Checks the tests of a model without running them, to find tests that always fail, because they have an input or
-//! output that the model does not have, a value of another type, or an error code that does not exist.
+//! Checks the tests of a model without running them, to find tests that always fail, because they name an input or
+//! output that the model does not have, give a value of another type, or expect an error code that does not exist.
 
 use super::model_tests;
 use crate::names::unknown_name;

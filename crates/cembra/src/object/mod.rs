@@ -38,13 +38,14 @@ impl Object {
         &self.bytes
     }
 
-    /// Returns the header that declares the model for C and C++ programs. It includes `cembra.h` of `cembra-runtime`.
+    /// Returns the header that declares the model for C and C++ programs. The header includes `cembra.h` of `cembra-runtime`.
     #[must_use]
     pub fn header(&self) -> String {
         header::write(&self.interface)
     }
 
-    /// Returns the module that declares the model for Rust programs, for inclusion with `#[path]` or `include!`. It needs the crate `cembra-runtime`.
+    /// Returns the module that declares the model for Rust programs, for inclusion with `#[path]` or `include!`. The module needs the crate
+    /// `cembra-runtime`.
     #[must_use]
     pub fn rust(&self) -> String {
         rust::write(&self.interface)
@@ -52,10 +53,10 @@ impl Object {
 }
 
 impl Model {
-    /// Compiles the model ahead of time. `name` is its name in programs: letters, digits and underscores, as in C.
+    /// Compiles the model ahead of time. `name` is the model's name in C and Rust programs: letters, digits and underscores.
     ///
     /// The struct of inputs has the inputs that the prepared model uses, in order; the struct of outputs has all
-    /// outputs, in order. On every target, results are the same as with every backend.
+    /// outputs, in order. Results are the same on every target, and the same as with every backend.
     ///
     /// ```
     /// use cembra::native::Target;

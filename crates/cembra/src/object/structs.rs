@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The structs through which programs call a model that is compiled ahead of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Interface {
-    /// The model's name in programs.
+    /// The model's name in C and Rust programs. In C it begins the names of the model's types and functions, as in `NAME_evaluate`.
     pub(crate) name: String,
     /// The structs for tuple types. Each struct comes after the structs that it contains.
     pub(crate) tuples: Vec<Struct>,

@@ -1,6 +1,6 @@
-//! The registry of operators, and operators of one's own: a function of Rust ([`UserFunction`]), an operator with a lowering to native code
-//! ([`UserOperator`]) that appends instructions to a [`Tape`], and rewrites of the typed graph ([`Extension`]). [`reference`](mod@reference) has the list of operators
-//! as text.
+//! The registry of operators, and user-defined operators: a Rust function ([`UserFunction`]), or an operator whose native code is built by appending
+//! instructions to a [`Tape`] ([`UserOperator`]). Also rewrites of the typed graph ([`Extension`]). [`reference`](mod@reference) has the list of
+//! operators as text.
 
 pub mod reference;
 

@@ -1,7 +1,7 @@
 //! Iterative solvers that are written as statements of the language on tiled tensors: conjugate gradients for linear
 //! systems, and Newton-Schulz iterations for inverses, inverse square roots and signs of matrices. Each step drops
-//! small tiles, so sparse matrices stay sparse. The solvers also serve as examples of statements: only the shape of the
-//! identity matrix depends on tiles.
+//! small tiles, so sparse matrices stay sparse. The solvers also serve as examples of statements: apart from making the
+//! identity matrix, their code does not depend on tiles.
 
 use super::parts::of_number;
 use super::run::Run;
@@ -13,9 +13,9 @@ use cembra_value::ScalarValue;
 /// The stopping rule of an iterative solver.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stop {
-    /// The largest residual at which the iteration stops: 1e-8 by default. Each solver documents the norm of its
-    /// residual. Steps drop small tiles, by the threshold in the options; a tolerance below the error that this makes
-    /// is never reached.
+    /// The largest residual at which the iteration stops: 1e-8 by default. The documentation of each solver says what
+    /// its residual is. Steps drop small tiles, by the threshold in the options. A tolerance that is smaller than the
+    /// error from dropped tiles is never reached.
     pub tolerance: f64,
     /// The most steps before the iteration fails: 100 by default.
     pub most_steps: usize,

@@ -14,14 +14,14 @@ use std::sync::Arc;
 /// The most compiled texts in the cache.
 const MOST_TEXTS: usize = 64;
 
-/// Evaluates statements of the text language on tiled tensors. Each name in a text is a tensor that is passed with it. The tensors determine the
-/// types and the numbers of axes, so a text has no `input` lines.
+/// Evaluates statements of the text language on tiled tensors. Each name in a text is a tensor that is passed with the text. The tensors determine
+/// the types and the numbers of axes, so a text has no `input` lines.
 ///
 /// A text is compiled like a model. The last 64 compiled texts are cached, and reused for tensors of the same types. A text is evaluated as a
 /// [`TiledSession`] evaluates a model.
 ///
-/// A block selects a range of tiles on each axis: `h("i,j").block([0, 1], [2, 3])` has the tiles from 0 up to 2 on the first axis, and from 1 up to 3
-/// on the second, without the ends.
+/// A block selects a range of tiles on each axis: `h("i,j").block([0, 1], [2, 3])` selects the tiles 0 and 1 of the first axis, and the tiles 1 and 2
+/// of the second axis.
 ///
 /// ```
 /// use cembra::tiles::{MOST_TILES, Options, Shape, Tiled, Tiling, Tiling1, World};
@@ -94,9 +94,9 @@ impl Run {
     /// reads its target from `inputs`. The input tensors do not change.
     ///
     /// # Errors
-    /// If the text has errors, also in types or labels; has another number of outputs; or names a tensor that `inputs` lacks. If axes of one label
-    /// have two tilings, an operation does not exist for tiled tensors, or there are too many tiles or bytes. If an element fails, or a lazy tile
-    /// cannot be computed. Errors carry their place in the text.
+    /// If the text has errors, also in types or labels; if the text does not have exactly one output; or if it names a tensor that is not in
+    /// `inputs`. If axes with the same label have different tilings, if an operation does not exist for tiled tensors, or if tensors have too many
+    /// tiles or bytes. If the evaluation of an element fails, or a lazy tile cannot be computed. Errors carry their place in the text.
     pub fn statement<'i>(
         &mut self,
         text: &str,
@@ -191,9 +191,9 @@ impl Run {
         Run { evaluator: self.evaluator.with(|evaluator| evaluator.journal(journal)), ..self }
     }
 
-    /// Sets the token that ends evaluations, the time limit for each evaluation, the number of threads, and the most bytes for an evaluation
-    /// ([`Evaluator::most_bytes`]), which is the limit [`array_bytes`](crate::Limits::array_bytes). If `options` has no limits, the bytes are not
-    /// limited.
+    /// Sets the token that ends evaluations, the time limit for each evaluation, and the number of threads. Also sets the most bytes for an
+    /// evaluation ([`Evaluator::most_bytes`]) to the limit [`array_bytes`](crate::Limits::array_bytes) of `options`. If `options` has no limits, the
+    /// bytes are not limited.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> Run {
         Run { evaluator: self.evaluator.within(options), ..self }

@@ -182,8 +182,8 @@ struct Labels<'l> {
 }
 
 impl TiledSession {
-    /// Sets the token that ends evaluations, the time limit for each evaluation, the number of threads, and the most bytes for an evaluation, which
-    /// is the limit [`array_bytes`](crate::Limits::array_bytes).
+    /// Sets the token that ends evaluations, the time limit for each evaluation, and the number of threads. Also sets the most bytes for an
+    /// evaluation to the limit [`array_bytes`](crate::Limits::array_bytes) of `options`.
     #[must_use]
     pub fn run_options(self, options: &RunOptions) -> TiledSession {
         TiledSession { evaluator: self.evaluator.within(options), ..self }
@@ -197,8 +197,8 @@ impl TiledSession {
     }
 
     /// Evaluates the model. `inputs` are pairs of an input's name and its tensor; the outputs are returned by name. The model's `tile` lines cut the
-    /// axes of an input `tiled[f64, "i,j"]`: `tile i = 8`, `tile j = [0, 17, 40]`. A label without `tile` is one tile, and so are the axes of an
-    /// input `tensor[f64, 2]`. In a model without tiles, tensors keep their tilings. For outputs of other types, see
+    /// axes of an input `tiled[f64, "i,j"]`: `tile i = 8`, `tile j = [0, 17, 40]`. An axis whose label has no `tile` line is one tile, and so is each
+    /// axis of an input `tensor[f64, 2]`. In a model without tiles, tensors keep their tilings. For outputs of other types, see
     /// [`evaluate`](TiledSession::evaluate).
     ///
     /// ```
@@ -231,12 +231,13 @@ impl TiledSession {
         self.run_from(inputs, BTreeMap::new(), |_| Ok(()))
     }
 
-    /// Evaluates the model as [`run`](TiledSession::run) does, but does not compute the outputs in `known`. They come from an earlier evaluation on
-    /// the same inputs that ended early. After each new output, `after` gets all outputs so far, and may save them. If ranks share the evaluation,
-    /// each of them calls `after`.
+    /// Evaluates the model as [`run`](TiledSession::run) does, but does not compute the outputs in `known`. The outputs in `known` must come from an
+    /// earlier evaluation on the same inputs, for example one that ended early. After each new output, `after` gets all outputs so far, and may save
+    /// them. If several ranks (processes or threads) share the evaluation, each rank calls `after`.
     ///
     /// # Errors
-    /// The errors of [`run`](TiledSession::run), and those of `after`. Also if a known output has another type or other extents.
+    /// The errors of [`run`](TiledSession::run), and those of `after`. Also if an output in `known` does not have the type or the extents of the
+    /// model's output.
     pub fn run_from<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -280,9 +281,10 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// If an input has no value, unless it is optional or has a default; or has a value of another type or rank. If an axis has another extent than
-    /// its label's boundaries or than another axis with that label, or a tiled tensor has another tiling. If the model has no tensors, ranks get
-    /// different values, a value that is not a tensor fails, or [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate) fails.
+    /// If an input has no value, unless it is optional or has a default; or if the value does not have the type or rank of the input. If the extent
+    /// of an axis differs from the `tile` boundaries of its label, or from another axis with that label. If a tiled tensor does not have the tiling
+    /// of its input. If the model has no tensors, if ranks get different values, if the evaluation of a value that is not a tensor fails, or if
+    /// [`Evaluator::evaluate`](cembra_tiles::Evaluator::evaluate) fails.
     pub fn evaluate<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -294,7 +296,8 @@ impl TiledSession {
     /// [`run_from`](TiledSession::run_from). `after` gets the outputs that are tensors.
     ///
     /// # Errors
-    /// The errors of [`evaluate`](TiledSession::evaluate), and those of `after`. Also if a known output has another type or other extents.
+    /// The errors of [`evaluate`](TiledSession::evaluate), and those of `after`. Also if an output in `known` does not have the type or the extents
+    /// of the model's output.
     pub fn evaluate_from<'o>(
         &self,
         inputs: impl IntoIterator<Item = (&'o str, Operand<'o>)>,
@@ -313,8 +316,9 @@ impl TiledSession {
     /// result, and a product also the number of products of tiles. No tile is computed. If the evaluation would exceed a limit of the options,
     /// planning it is an error too.
     ///
-    /// With a threshold of 0, the numbers equal those that a [`Journal`](cembra_tiles::Journal) records of the evaluation. With a larger threshold
-    /// they are upper bounds, because an evaluation knows the true norms of intermediate results and a plan only upper estimates.
+    /// With a threshold of 0, the numbers equal those that a [`Journal`](cembra_tiles::Journal) records of the evaluation. With a larger threshold,
+    /// the numbers are upper bounds, because an evaluation knows the true norms of intermediate results, but a plan knows only upper bounds of the
+    /// norms.
     ///
     /// ```
     /// use cembra::tiles::{TensorInformation, Options, StepKind, TileExecutor, World};
@@ -337,8 +341,9 @@ impl TiledSession {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if a fraction is not from 0 to 1, or a tensor has
-    /// too many tiles. Also if a tensor depends on a value of another type that itself depends on an unknown value or on a tensor.
+    /// The errors of [`evaluate`](TiledSession::evaluate), except those of computing tiles. Also if the fraction in a [`TensorInformation::Part`] is
+    /// not from 0 to 1, or a tensor has too many tiles. Also if a tensor depends on a value that is not a tensor, and this value depends on an
+    /// unknown value or on a tensor.
     pub fn plan<'k>(
         &self,
         inputs: impl IntoIterator<Item = (&'k str, TensorInformation<'k>)>,
@@ -348,8 +353,8 @@ impl TiledSession {
         Evaluation::new(&begun, &self.elements, &self.evaluator.beside).plan(&self.model, &inputs)
     }
 
-    /// Returns the input tensors, and numbers of type `f32` and `f64`, cut into tiles as the model says, by name. If ranks are threads, they can
-    /// share these tensors, so that each rank need not cut its own. Values of other types must be passed separately.
+    /// Returns by name the input tensors, and numbers of type `f32` and `f64`, cut into tiles as the model says. If ranks are threads, they can share
+    /// these tensors, so that each rank need not cut the inputs again. Values of other types must be passed separately.
     ///
     /// # Errors
     /// The errors of [`run`](TiledSession::run) that concern inputs.

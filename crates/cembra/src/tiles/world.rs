@@ -63,8 +63,8 @@ impl World {
     /// on the thread that evaluates. MPI is loaded only if there is a launcher.
     ///
     /// # Errors
-    /// If a launcher started several processes and the library is built without the feature `mpi`, if there is no MPI library, or if it is not the
-    /// launcher's.
+    /// If a launcher started several processes, but cembra is built without the feature `mpi`. If there is a launcher, but no MPI library that fits
+    /// the launcher is found.
     pub fn from_environment() -> Result<World, Error> {
         #[cfg(feature = "mpi")]
         return cembra_mpi::from_environment()?.map_or_else(|| Ok(World::alone()), World::of_link);
@@ -85,13 +85,15 @@ impl World {
         }
     }
 
-    /// Returns the ranks of a duplicate of the caller's MPI communicator. `communicator` is the value of its handle of type `MPI_Comm`.
+    /// Returns the ranks of a duplicate of the caller's MPI communicator. `communicator` is the handle of that communicator: a value of type
+    /// `MPI_Comm`, as an integer.
     ///
     /// # Errors
-    /// If there is no MPI library, or it is not initialised for calls on this thread.
+    /// If there is no MPI library, or if the library is not initialised for calls on this thread.
     ///
     /// # Safety
-    /// MPI-HANDLE: the number is the handle of an intracommunicator of the library that is loaded, which lives until this returns.
+    /// MPI-HANDLE (an invariant in `docs/safety.md`): `communicator` must be the handle of an intracommunicator of the loaded MPI library. The
+    /// communicator must exist until this function returns.
     #[cfg(all(feature = "mpi", unix))]
     pub unsafe fn from_communicator(communicator: usize) -> Result<World, Error> {
         // SAFETY: MPI-HANDLE: the caller promises it.
@@ -107,7 +109,7 @@ impl World {
     /// Returns the ranks that `link` connects. The link's rank and size are read once, here.
     ///
     /// # Errors
-    /// If the rank is not below the size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
+    /// If the link's rank is not below its size, or there are more ranks than [`MOST_LINKED_RANKS`](super::link::MOST_LINKED_RANKS).
     pub fn of_link(link: Arc<dyn Link>) -> Result<World, Error> {
         Ok(World::of_ranks(Ranks::new(link)?, false))
     }

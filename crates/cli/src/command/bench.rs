@@ -1,8 +1,8 @@
 //! `cembra bench`: measures how long a model takes to prepare, to compile and to evaluate a row, in both backends.
 //!
-//! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of the
-//! rounds is reported. Rows are loaded into frames before the clock starts. Models with arrays do not use frames: sessions evaluate them from
-//! values.
+//! In each round all measurements run one after the other, so that a slow phase of the machine affects both backends alike. The median of the rounds
+//! is reported. Rows are loaded into frames (the memory of one evaluation each) before the clock starts. A model with arrays does not use frames: a
+//! session evaluates the model from values.
 
 use super::{options_with_types, print, print_json};
 use crate::arguments::{Assignment, DataOptions, ModelArgs, Report, WarningArgs};
@@ -346,7 +346,7 @@ fn measure(text: &ModelText, model: &Model, options: &Options, rows: &[Vec<Value
     Ok(all)
 }
 
-/// Returns the seconds that one call of `run` takes: the mean of as many calls as fill the time of a measurement.
+/// Returns the mean time of one call of `run`, in seconds. The function calls `run` repeatedly until the time for a measurement is over.
 pub(crate) fn seconds(mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     let start = Instant::now();
     let mut runs = 0_u32;

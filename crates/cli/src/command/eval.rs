@@ -325,7 +325,7 @@ fn results(
     Ok(ResultColumns { columns, recipe })
 }
 
-/// Prints a note if `executor` was to run machine code but this is not available. The note is printed only on a terminal, or if `verbose`.
+/// Prints a note if the interpreter runs the model because machine code is not available. The note is printed only on a terminal, or if `verbose`.
 pub(crate) fn note_fallback(executor: &Executor, verbose: bool) {
     if let Some(reason) = executor.fallback()
         && (verbose || io::stderr().is_terminal())

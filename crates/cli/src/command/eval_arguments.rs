@@ -265,8 +265,8 @@ impl Args {
 /// The options of tiles on the command line.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct TileArgs {
-    /// Leave tiles out whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the machine epsilon of
-    /// their type
+    /// Leave out tiles whose norm per element is below NUMBER, in a model that cuts tensors into tiles; by default the machine epsilon of the
+    /// elements' type
     #[arg(long, value_name = "NUMBER", value_parser = parse_threshold)]
     pub(super) threshold: Option<f64>,
 

@@ -299,9 +299,9 @@ pub(super) fn check_outputs(model: &Executor, only: &[String]) -> Result<(), Fai
     }
 }
 
-/// Formats the steps of an evaluation or a plan as a table, one step per line: the step's text, its tiles and the most that are possible, its
-/// products of tiles and the most that are possible, its operations, its bytes, the bytes of other results that are in memory during the step, and
-/// its tasks.
+/// Formats the steps of an evaluation or a plan as a table, one step per line. The columns are the step's text, the number of tiles of its result,
+/// its number of products of tiles, its operations, its bytes, the bytes of other results that are in memory during the step, and its tasks. The two
+/// columns `of` have the most tiles and the most products that are possible.
 pub(super) fn table(steps: &[Step], sources: &Sources) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);

@@ -57,7 +57,7 @@ impl Fill {
 }
 
 impl PlanArgs {
-    /// Returns an error if an option about tiles is given although no tiles are shown, for the reason `why`.
+    /// Returns an error if an option about tiles is given although the command shows no tiles. `why` is the reason, for the message.
     pub(super) fn refuse(&self, why: &str) -> Result<(), Failure> {
         let given =
             [("--input", !self.input.is_empty()), ("--fill", !self.fill.is_empty()), ("-s", !self.set.is_empty())];

@@ -9,8 +9,8 @@ use std::io::{self, IsTerminal};
 
 /// Compares the backends on random programs and rows
 ///
-/// A program on which they differ is made as small as can be and shown with its row and the command that finds it again;
-/// the exit status is 1 then. The last line sums up. Processes that a launcher of MPI started try tiled tensors together, as ranks.
+/// A program on which the backends differ is made as small as possible. It is shown with its row and the command that finds it again, and the exit
+/// status is 1. The last line sums up. Processes that an MPI launcher started also test tiled tensors together, as ranks.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]

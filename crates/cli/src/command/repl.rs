@@ -20,9 +20,9 @@ use std::path::PathBuf;
 
 /// Evaluates what is typed, line by line
 ///
-/// `let`, `fn`, `input` and `test` stay for the session, `:set x = 1.5` gives an input its value, `:help` lists the commands. Input
-/// goes on over lines while a bracket is open or an operator is last; an empty line ends it. If standard input is no
-/// terminal it is read the same way, without a prompt, and the exit status is 1 if anything went wrong.
+/// Definitions with `let`, `fn`, `input` and `test` stay for the session. `:set x = 1.5` gives an input its value, and `:help` lists the commands. A
+/// line continues on the next one while a bracket is open or an operator is last; an empty line ends the input. If standard input is not a terminal,
+/// lines are read in the same way, without a prompt, and the exit status is 1 if a line has an error.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {}
 

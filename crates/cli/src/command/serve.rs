@@ -1,5 +1,5 @@
 //! `cembra serve`: starts the server of models, which is a program of its own, `cembra-serve`. This command has none of the server's dependencies; it
-//! looks for the program beside itself, then in the folders of `PATH`.
+//! looks for the program in the folder of `cembra`, then in the folders of `PATH`.
 
 use crate::failure::Failure;
 use cembra_table::error::DataError;

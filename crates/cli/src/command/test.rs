@@ -106,8 +106,8 @@ fn models_here() -> Result<Vec<PathBuf>, Failure> {
     if found.is_empty() { Err(usage(NAME, "there is no `.cem` file in this folder")) } else { Ok(found) }
 }
 
-/// Runs the tests of a model. Returns the report, and true if all tests passed. Failures that are left out of the report because of the
-/// time limit are counted in it.
+/// Runs the tests of a model. Returns the report, and true if all tests passed. The report states the number of failures that it leaves out because
+/// of the time limit.
 pub(crate) fn tested(text: &ModelText, model: &Model, run: &RunOptions, deadline: &Deadline) -> (String, bool) {
     let by = |backend| model.run_tests_with(&Options::default().limits(text.limits()).backend(backend), run);
     let (interpreted, native) = (by(Backend::Interpreter), by(Backend::Native));

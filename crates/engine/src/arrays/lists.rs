@@ -45,8 +45,8 @@ const MOST_TOGETHER: usize = 1 << 20;
 /// number, because each thread copies such a block. The rows of a block with more bytes are evaluated one by one.
 const PIECE_SHARE: u64 = 16;
 
-/// A model that contains arrays, compiled to be evaluated over many rows. It has an array program that evaluates blocks
-/// of rows, if one can be made from the model, and the model that evaluates one row.
+/// A model that contains arrays, compiled to be evaluated over many rows. It consists of an array program that
+/// evaluates blocks of rows, if the model permits such a program, and of a compiled model that evaluates one row.
 #[derive(Debug)]
 pub struct ListRows {
     by_row: ArrayModel,

@@ -2,7 +2,7 @@
 //! which vectorised loops over arrays are slower. This file has the plan, the memory of its columns, and its runs on
 //! values. A caller whose elements are stored elsewhere, such as in Rust structs, writes the plan's inputs itself and
 //! calls the plan. A run that fails gives no reason: the caller then evaluates the array program instead, and returns
-//! its result or error.
+//! the result or error of that program.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::TimedOptions;
@@ -72,7 +72,7 @@ pub struct LoopMemory {
     frame: Frame,
     /// The number of elements in each list of the run.
     pub counts: Box<[usize]>,
-    /// The address of the first item of each list, for callers that read the items again after the call.
+    /// The address of the first item (such as a Rust struct) of each list, for callers whose lists are not arrays.
     pub items: Box<[u64]>,
     /// The elements of columns that are not stored by the caller.
     columns: Vec<Vec<u64>>,
@@ -235,10 +235,10 @@ impl LoopPlan {
         }
     }
 
-    /// Returns true if the plan can be used for lists of the lengths `counts`: lists that must have equal lengths have
-    /// them, the number of elements is within the limit of `room`, and the columns take at most `array_bytes` bytes.
-    /// With `LoopRoom::Items` the bytes of all columns count; otherwise only those of columns that are not stored in
-    /// arrays of the caller.
+    /// Returns true if the plan can be used for lists of the lengths `counts`: the lengths are equal where the model
+    /// requires equal lengths, the number of elements is within the limit of `room`, and the columns take at most
+    /// `array_bytes` bytes. With `LoopRoom::Items` the bytes of all columns count; otherwise only those of columns that
+    /// are not stored in arrays of the caller.
     #[inline]
     #[must_use]
     pub fn takes(&self, counts: &[usize], room: LoopRoom, array_bytes: u64) -> bool {
@@ -264,7 +264,7 @@ impl LoopPlan {
     /// `results`. Returns false, and appends nothing, if the plan cannot be used for these values, or fails.
     ///
     /// # Errors
-    /// If the run was cancelled, or its time was over.
+    /// If the run was cancelled, or its deadline or time limit was reached.
     pub(crate) fn run(
         &self,
         (values, room): (&[Value], LoopRoom),
@@ -384,14 +384,14 @@ impl LoopPlan {
         Some(base)
     }
 
-    /// Calls the plan after all inputs were written to the frame of `memory`. Returns false if an element fails.
+    /// Calls the plan. The caller must have written all inputs to the frame of `memory`. Returns false if an element fails.
     ///
     /// # Errors
-    /// If the run was cancelled, or its time was over.
+    /// If the run was cancelled, or its deadline or time limit was reached.
     ///
     /// # Safety
-    /// COLUMN: each column must have as many elements as its list, and each dictionary must exist. STRING-VIEW: texts must
-    /// outlive the call.
+    /// COLUMN: each column must have as many elements as its list. Each dictionary whose address is an input must stay in memory until the call ends.
+    /// STRING-VIEW: texts must outlive the call.
     #[inline]
     pub unsafe fn call(&self, memory: &mut LoopMemory, context: &mut Context) -> Result<bool, Error> {
         let frame = memory.frame.ptr();

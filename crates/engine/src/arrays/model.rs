@@ -62,7 +62,7 @@ impl ArrayMemory {
         size_of::<ArrayMemory>() + self.run.memory_bytes() + loops + scalars
     }
 
-    /// Keeps the memory of `value`, which is no longer used, for later runs, if nothing else refers to it.
+    /// Takes `value` from a caller that no longer needs it. Its memory is kept for later runs, if nothing else refers to it.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.run.recycle(value);
     }

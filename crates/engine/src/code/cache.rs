@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 pub struct NewValue<T> {
     /// The value that was made.
     pub value: T,
-    /// True if the cache may keep the value. False if a token or a time limit stopped its making: then only the thread that made the value gets it,
-    /// and another thread makes it again.
+    /// True if the cache may keep the value. False if a token or a time limit ended the computation of the value early. Then only the thread that
+    /// computed the value gets it, and another thread computes it again.
     pub stays: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Compiles a program to an executable: a plan whose values are in a frame, an array program, or a graph of tensors.
+//! Compiles a program to an executable: a plan whose values are in a frame (the memory of scalars), an array program, or a graph of tensors.
 
 use crate::arrays::model::ArrayModel;
 use crate::executor::Executable;

@@ -32,7 +32,7 @@ impl<'v> LoadedRows<'v> {
     /// Loads `rows` into frames. Each row must have one value for each of the executor's inputs, in their order and of exactly their types.
     ///
     /// # Errors
-    /// If values do not fit, or the model has arrays or tensors, which are not stored in frames.
+    /// If the values of a row do not fit the inputs, or the model has arrays or tensors, which are not stored in frames.
     pub fn of(executor: &Executor, rows: &'v [Vec<Value>]) -> Result<LoadedRows<'v>, Error> {
         let inner = executor.shared();
         if inner.is_whole() {

@@ -115,8 +115,8 @@ impl Drop for Executable {
 }
 
 impl Executable {
-    /// Compiles a plan to an executable. With `structs`, the code reads inputs from fields of the caller's structs and writes outputs to them, as
-    /// that binding says; with `None`, sessions copy each value to and from the frame.
+    /// Compiles a plan to an executable. With `structs`, which binds inputs and outputs to fields of the caller's structs, the code reads and writes
+    /// these fields. With `None`, sessions copy each value to and from the frame (the memory of scalars).
     pub fn new(
         program: Arc<Program>,
         plan: Plan,
@@ -171,7 +171,7 @@ impl Executable {
     }
 
     /// Compiles the code for one row that the first session needs, if it is not compiled yet. If [`compile_until`](cembra_value::compile_until) ends
-    /// the compilation early, nothing of it is kept.
+    /// the compilation early, its result is not kept.
     pub(crate) fn compile_session(&self) {
         if let ExecutableForm::OnDemand(model) = &self.form
             && model.compiled.get().is_none()
@@ -379,8 +379,8 @@ impl Executable {
         context
     }
 
-    /// Reports `error`, with which an evaluation in `context` ended, and returns it. If it is a fault, it is counted and reported to the metrics;
-    /// other errors are not.
+    /// Returns `error`, with which an evaluation in `context` ended. If `error` is a fault, it is first counted and reported to the metrics. Other
+    /// errors are only returned.
     #[cold]
     #[inline(never)]
     pub fn failed(&self, context: &Context, error: Error) -> Error {
@@ -412,8 +412,8 @@ impl Executable {
     /// Writes one value for each input to its slot in the frame.
     ///
     /// # Safety
-    /// FRAME-SLOT: the slots and the frame are of this plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs
-    /// are written again.
+    /// FRAME-SLOT: the slots and the frame are of this plan. STRING-VIEW: the texts in `values` outlive every call on the frame, up to the next write
+    /// of the frame's inputs.
     #[inline]
     pub(crate) unsafe fn write_inputs(
         &self,
@@ -461,10 +461,10 @@ impl Executable {
             }
     }
 
-    /// Begins an evaluation: checks that the token does not forbid it, and clears the state of the previous evaluation in `context`.
+    /// Begins an evaluation: checks that the token of `context` does not forbid the evaluation, and clears the state of the previous evaluation.
     ///
     /// # Errors
-    /// If the evaluation was cancelled by its token, or the model has arrays or tensors.
+    /// If the token was cancelled, or the model has arrays or tensors.
     #[inline(always)]
     pub fn begin(&self, context: &mut Context) -> Result<&FrameModel, Error> {
         debug_assert!(cembra_runtime::math::default_float_mode(), "flush-to-zero or another rounding mode");
@@ -493,8 +493,7 @@ impl Executable {
         Ok(slots)
     }
 
-    /// Runs the model that `begin` has returned, with the memory of the inputs, of the outputs and of the frame. The caller promises CALL (see
-    /// `cembra_plan::Function::call`) for this plan and binding.
+    /// Runs the model that `begin` has returned, with the memory of the inputs, of the outputs and of the frame.
     ///
     /// # Errors
     /// If the evaluation fails.
@@ -598,10 +597,10 @@ fn check_float_mode() -> Result<(), Error> {
         .into())
 }
 
-/// Checks that evaluations in `context` are not cancelled.
+/// Checks that the token of `context` does not forbid a new evaluation.
 ///
 /// # Errors
-/// If they are cancelled by their token.
+/// If the token was cancelled.
 #[inline]
 pub fn check_token(context: &Context) -> Result<(), Error> {
     if context.is_run_refused() { Err(Error::ended_by(context.cancellation().as_ref())) } else { Ok(()) }
@@ -683,7 +682,7 @@ impl Executor {
     }
 
     /// Makes the executor of one part of a mixed model (a model with tensors and other values). The background
-    /// compilation of the part was started together with the whole.
+    /// compilation of the part was started together with that of the whole model.
     pub(crate) fn of_part(part: &Arc<Executable>) -> Executor {
         Executor(part.clone())
     }
@@ -714,8 +713,8 @@ impl Executor {
     /// Compiles a model of `Backend::Tiered` in all its tiers, even if it was called too rarely for that, and returns when all are compiled. The
     /// calling thread compiles, unless another thread has begun; then the calling thread waits for it. Later calls run the new code, unless the
     /// model's tiers are chosen [by hand](crate::Tiering::by_hand). If machine code is not available, [`Executor::fallback`] has the reason. Does
-    /// nothing for other backends. [`Metrics`](crate::Metrics) must not call this: they are called while the model is compiled, and would wait for
-    /// that compilation to end.
+    /// nothing for other backends. [`Metrics`](crate::Metrics) must not call this function: they are called while the model is compiled, and would
+    /// wait for that compilation to end.
     pub fn finish_tiers(&self) {
         if let Some(tiered) = self.0.tiered() {
             tiered.finish(&*self.0);

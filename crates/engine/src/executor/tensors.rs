@@ -207,8 +207,8 @@ impl Executor {
         self.inner().tensors()?.reader(output, inputs)
     }
 
-    /// Computes the outputs of a model with tensors node by node, as the text states it. This is slow. Tests compare the results of plans with these
-    /// results.
+    /// Computes the outputs of a model with tensors node by node, exactly as the text states the computation. This is slow. Tests compare the results
+    /// of plans with these results.
     ///
     /// # Errors
     /// If inputs do not fit, an index is outside of its axis, an element fails, or the model also has values that are not tensors.

@@ -1,5 +1,5 @@
-//! Models whose values are not stored in a frame: models of arrays, of tensors, or of both. This module has the operations on them that executors and
-//! sessions need. The module of each kind of model decides how it is compiled and run.
+//! Models whose values are not stored in a frame (the memory of scalars): models of arrays, of tensors, or of both. This module has the operations on
+//! them that executors and sessions need. The module of each kind of model decides how it is compiled and run.
 
 use crate::arrays::model::{ArrayMemory, ArrayModel};
 use crate::executor::mixed::{MixedMemory, MixedModel};
@@ -24,7 +24,8 @@ pub(crate) enum WholeModel {
 /// The memory of a model with arrays or tensors that a session keeps between runs, and the options of these runs.
 #[derive(Debug, Default)]
 pub struct WholeMemory {
-    /// The options of runs, with limits no higher than those that the model was compiled with. The token is in the context instead.
+    /// The options of runs, with limits no higher than those that the model was compiled with. The cancellation token of a run is in its context, not
+    /// here.
     pub(crate) options: RunOptions,
     /// The memory of a model with arrays; `None` before its first run.
     arrays: Option<Box<ArrayMemory>>,
@@ -43,8 +44,8 @@ impl WholeMemory {
         self.arrays.as_ref().map_or(0, |arrays| arrays.memory_bytes()).saturating_add(tensors).saturating_add(mixed)
     }
 
-    /// Returns the options for a run on many rows, with the limits of runs with this memory, and with the token of
-    /// `context`.
+    /// Returns the options for a run on many rows: they have the limits that are set for runs with this memory, and the
+    /// cancellation token of `context`.
     #[must_use]
     pub fn row_options(&self, context: &Context) -> RunOptions {
         self.options.of_rows(context.cancellation())

@@ -1,6 +1,6 @@
 //! Options for compiling: the backend that runs a model, the backend that runs it on many rows, and the time at which a tiered model is compiled.
 
-/// The backend that runs a plan. All backends give the same bits.
+/// The backend that runs a plan. The results of all backends are the same, bit for bit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Backend {
@@ -29,7 +29,7 @@ impl Backend {
     }
 }
 
-/// The backend that evaluates the rows of a [`Batch`](crate::Batch). All of these backends give the same bits.
+/// The backend that evaluates the rows of a [`Batch`](crate::Batch). The results of all these backends are the same, bit for bit.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum RowPlayer {
     /// The fastest backend that the machine and the model allow.
@@ -72,7 +72,7 @@ impl RowPlayer {
     }
 }
 
-/// The time at which a model of [`Backend::Tiered`] is compiled, and at which its calls take the machine code.
+/// The rule that decides when a model of [`Backend::Tiered`] is compiled to machine code, and when its calls begin to run that code.
 ///
 /// ```
 /// use cembra::native::{Tier, Tiering};
@@ -101,7 +101,7 @@ pub struct Tiering {
 impl Tiering {
     /// The default number of calls after which a model is compiled. Interpreting a model 1000 times takes about as long as compiling it once,
     /// whatever its size: in the benchmarks' workloads, machine code pays for itself after 800 to 3000 calls. So a model that is called a few times
-    /// costs no compilation, and any other at most about twice the time of the best choice.
+    /// costs no compilation, and any other model takes at most about twice the time of the best choice.
     pub const CALLS: u32 = 1000;
 
     /// Sets the number of calls after which a model is compiled, counted over all threads; with 0, it is compiled as soon as its executor is made.

@@ -61,7 +61,7 @@ impl CompileOptions {
     }
 
     /// Returns the options of a compilation that begins now. `name` is the model's name unless the options have one; `sources` are the texts that the
-    /// model was read from, and `registry` is the one that it was read with.
+    /// model was read from, and `registry` is the registry of operators that it was read with.
     #[must_use]
     pub fn started(
         &self,

@@ -233,7 +233,7 @@ pub struct Counts {
     pub fallbacks: u64,
     /// The number of times that a model changed to a higher tier.
     pub tier_swaps: u64,
-    /// The number of times that a model could not be queued, because too many others waited to be compiled.
+    /// The number of times that a model could not be queued for compilation, because the queue was full of other models.
     pub queue_full: u64,
     /// The number of executors that were made.
     pub executors_made: u64,

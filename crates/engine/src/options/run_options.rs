@@ -61,11 +61,12 @@ impl RunOptions {
         RunOptions { deadline: Some(deadline), ..self }
     }
 
-    /// Limits the time of each run that begins with these options: a run that takes longer ends with the fault `deadline`. The next run has the
-    /// whole limit again. With a limit of zero no run begins. A run on many rows, and the tests of a model together, are one run.
+    /// Limits the time of each run that begins with these options: a run that takes longer ends with the fault `deadline`. The next run has the whole
+    /// limit again. With a limit of zero no run begins. A run on many rows counts as one run, and so do all tests of a model together.
     ///
-    /// A run never ends before its limit, and at most 2 milliseconds after it if a processor is free for the thread that ends it. The limit adds
-    /// less than 10 nanoseconds to a run of a session or an executor of structs. The raw function of an executor has no time limit.
+    /// No run is stopped before its limit. A run that takes longer is stopped at most 2 milliseconds after the limit, if a processor is free for the
+    /// thread that stops it. The limit adds less than 10 nanoseconds to a run of a session or an executor of structs. The raw function of an executor
+    /// has no time limit.
     ///
     /// ```
     /// use cembra::{Limits, Model, Options, RunOptions, Value};
@@ -107,8 +108,9 @@ impl RunOptions {
         RunOptions { rows: Some(rows), ..self }
     }
 
-    /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. A thread is
-    /// then given fewer rows at a time. The number is rounded down to a multiple of 64, and is at least 64. Results do not depend on this number.
+    /// Sets the maximum number of rows that a batch evaluates between two checks for cancellation, for models that take long per row. With a smaller
+    /// number, a batch of fewer rows is already divided among several threads. The number is rounded down to a multiple of 64, and is at least 64.
+    /// Results do not depend on this number.
     #[must_use]
     pub fn strip_rows(self, rows: usize) -> Self {
         RunOptions { strip_rows: Some(rows), ..self }
@@ -171,7 +173,7 @@ impl RunOptions {
         self.rows
     }
 
-    /// Returns these options in the form that runs take, with `token`, which must be the [`token`](Self::token) of these options, and with `limits`.
+    /// Converts these options to the terms of a run, with `token` and `limits`. `token` must be the [`token`](Self::token) of these options.
     pub(crate) fn terms<'r>(&self, token: Option<&'r Cancellation>, limits: Option<&'r Limits>) -> RunTerms<'r> {
         RunTerms {
             token,

@@ -31,9 +31,10 @@ pub struct Field {
     /// The type of the input's or output's values.
     pub qtype: QType,
     /// The promise about the values in addition to their type, such as that no element is missing. An input's promise is declared in the model. An
-    /// output's promise is known from the computation, and is not about edges (groupings of elements).
+    /// output's promise is derived from the computation, and never concerns edges (groupings of elements).
     pub promise: Promise,
-    /// The value that is used where the input is missing; data may then leave the input out. `None` for outputs, and for inputs without a default.
+    /// The value that is used where the input is missing. Data may leave out an input that has a default. `None` for outputs, and for inputs without
+    /// a default.
     pub default: Option<ScalarValue>,
     /// True if the input's default is `[]` or `{}`. The input is then a list or a dictionary, and data may leave it out or have `null` in its place.
     pub is_empty_by_default: bool,
@@ -57,7 +58,7 @@ impl Field {
         Field { name, qtype, promise, default: None, is_empty_by_default: false, labels: None }
     }
 
-    /// Makes the field of the input whose leaf in the prepared model has the number `leaf`.
+    /// Makes the field of the input that is leaf number `leaf` in the prepared model `graph`.
     pub fn of_leaf(graph: &TypedGraph, leaf: u32, qtype: &QType) -> Field {
         Field { promise: graph.leaf_promise(leaf), ..Field::new(graph.leaf_name(leaf), qtype) }
     }
@@ -107,8 +108,8 @@ impl Field {
         value.ok_or_else(|| Error::values("a tensor without axes has no element"))
     }
 
-    /// Converts a value of this input to the number that a tensor computation takes instead: a mask becomes a truth value, and a missing value
-    /// becomes the default.
+    /// Converts a value of this input to a number, for a computation with tensors: a mask becomes a truth value, and a missing value becomes the
+    /// default.
     ///
     /// # Errors
     /// If the value is not a number, or is missing and there is no default.

@@ -216,8 +216,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Appends rows of lists: each next row `n` has the elements from `points[n]` up to `points[n + 1]`. Does nothing unless the points ascend from 0
-    /// to the number of elements.
+    /// Appends rows of lists: the list of the new row `n`, counted from 0, has the elements from `points[n]` up to `points[n + 1]`. Does nothing
+    /// unless the points ascend from 0 to the number of elements.
     pub fn extend_lists(&mut self, points: &[i64], elements: &Array) {
         let ends = points
             .first()
@@ -324,8 +324,8 @@ impl ColumnBuilder {
 }
 
 impl OutputColumn {
-    /// Converts a column of values that are structs or lists of structs to [columns](OutputColumn::structs). Other columns are returned as they are.
-    /// The values of a model without arrays are copied.
+    /// Converts a column of structs, or of lists of structs, in which each row is stored as one value, to a column that consists of
+    /// [columns](OutputColumn::structs). Models without arrays make such values, which are copied. Any other column is returned as it is.
     #[must_use]
     pub fn with_structs(self) -> OutputColumn {
         let DataOut::Any(values) = &self.data else { return self };

@@ -11,8 +11,8 @@ use cembra_value::{Array, ArrayData, Value};
 use smallvec::{SmallVec, smallvec};
 use std::marker::PhantomData;
 
-/// A Rust type whose slices can be input and output columns. The Rust type has the size of the scalar type `SCALAR`, and any bits of the Rust type
-/// may be read as a value of that scalar type.
+/// A Rust type whose slices can be input and output columns. The Rust type has the size of the scalar type `SCALAR`, and every bit pattern of the
+/// Rust type can be read as a value of that scalar type.
 ///
 /// # Safety
 /// COLUMNS: a value of the type has the memory layout of a value of the scalar type.
@@ -80,7 +80,7 @@ pub(in crate::rows) enum DataIn<'a> {
 /// An input column of the caller: one value per row, or one value that all rows share.
 #[derive(Clone, Copy, Debug)]
 pub struct InputColumn<'a> {
-    /// The number of rows; `None` if all rows share one value, or if the column has the rows of an output's memory.
+    /// The number of rows; `None` if all rows share one value, or if the column reads the memory of an output, which determines the number.
     pub(in crate::rows) rows: Option<usize>,
     pub(in crate::rows) data: DataIn<'a>,
     pub(in crate::rows) presence: PresenceIn<'a>,
@@ -298,7 +298,7 @@ impl<'a> InputColumn<'a> {
         InputColumn { rows: None, ..InputColumn::new(0, DataIn::Output(output)) }
     }
 
-    /// Makes a column of the caller's memory that an output will overwrite, with this storage of its values and its presence.
+    /// Makes a column of the caller's memory that an output will overwrite. `data` and `presence` describe the memory of its values and its presence.
     pub(in crate::rows) const fn of_memory(rows: usize, data: DataIn<'a>, presence: PresenceIn<'a>) -> Self {
         InputColumn { presence, ..InputColumn::new(rows, data) }
     }
@@ -308,14 +308,14 @@ impl<'a> InputColumn<'a> {
         if let DataIn::Output(output) = self.data { Some(output) } else { None }
     }
 
-    /// If `other` has presence bits, this column takes them as its own presence bits.
+    /// Returns this column with the presence bits of `other`; if `other` has no presence bits, returns this column as it is.
     pub(in crate::rows) fn present_as(self, other: &InputColumn<'a>) -> Self {
         if let PresenceIn::Bits(bits) = other.presence { self.present(bits) } else { self }
     }
 
     /// Makes a column of values in the layout that they have in frames (the memory of an evaluation), `stride` bytes
     /// apart, such as fields of structs. `presence` is the distance in bytes from a row's value to the byte that says
-    /// whether the row is present.
+    /// whether the row is present; `None` if all rows are present.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives.
@@ -397,7 +397,7 @@ impl<'a> InputColumn<'a> {
         matches!(self.data, DataIn::Nothing | DataIn::Values(..) | DataIn::Bits(_) | DataIn::Strings(..))
     }
 
-    /// Returns true if no row of the column can be missing, as its storage shows without a look at the rows.
+    /// Returns true if the storage of the column shows, without a look at the rows, that no row is missing.
     pub(in crate::rows) fn is_all_present(&self) -> bool {
         let values = match self.data {
             DataIn::Dictionary(_, values) => values.lies_in_place() && matches!(values.presence, PresenceIn::All),

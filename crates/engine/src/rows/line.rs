@@ -1,7 +1,7 @@
 //! Calls a compiled function on one line per input. A line is an array of numbers that lie at equal distances in
-//! memory. Such a call has the least overhead, but is possible only if the function needs nothing but columns.
-//! [`Strips`](crate::rows::Strips) runs a function on several lines, runs functions that need more than columns, and
-//! prefetches.
+//! memory. Such a call has the least overhead, but is possible only if columns are the only arguments that the function
+//! needs. [`Strips`](crate::rows::Strips) runs a function on several lines, runs functions that need more than columns,
+//! and prefetches.
 
 use crate::rows::ColumnValue;
 use cembra_runtime::{BareFunction, Chains, Context, LoopEntry, QType, Scalar};
@@ -15,7 +15,8 @@ use std::sync::Arc;
 pub struct LineLayout {
     /// The type of the numbers in the line.
     pub scalar: Scalar,
-    /// The distance from one number to the next, in numbers: 0 if all rows share one number, 1 if they are contiguous.
+    /// The distance from one number to the next, counted in numbers: 0 if all rows share one number, 1 if the numbers
+    /// are contiguous.
     pub step: isize,
 }
 

@@ -9,7 +9,7 @@ use cembra_value::{ArrayBuilder, ScalarValue, Value, Words};
 use std::marker::PhantomData;
 
 impl OutputRoom {
-    /// Returns this limit, reduced by the bytes of the strings in `columns`.
+    /// Returns this limit on memory, reduced by the bytes of the strings in `columns`.
     #[must_use]
     pub fn beside(self, columns: &[OutputColumn]) -> Self {
         let held = columns.iter().map(OutputColumn::string_bytes).fold(0, u64::saturating_add);
@@ -121,16 +121,16 @@ impl OutputColumn {
         }
     }
 
-    /// For a column of lists: the index of each row's first element and the end of the last row, and the column of the elements of all rows. `None`
-    /// for other columns.
+    /// For a column of lists: the offsets, and the column of the elements of all rows. The list of row `n` has the elements from `offsets[n]` up to
+    /// `offsets[n + 1]`. `None` for other columns.
     #[must_use]
     pub fn lists(&self) -> Option<(&[i64], &OutputColumn)> {
         if let DataOut::Lists(offsets, elements) = &self.data { Some((offsets, elements)) } else { None }
     }
 
     /// For a column of structs or of lists of structs: the columns that it consists of, in the order of
-    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). `None` for other types, and in models without arrays, which make such values one
-    /// by one.
+    /// [`InputColumn::structs`](crate::rows::InputColumn::structs). `None` for other types, and for models without arrays, which make one value per
+    /// row instead.
     #[must_use]
     pub fn structs(&self) -> Option<&[OutputColumn]> {
         if let DataOut::Structs(columns) = &self.data { Some(columns) } else { None }
@@ -314,14 +314,14 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { rows, data, presence: PresenceTo::Nowhere, lives: PhantomData }
     }
 
-    /// Makes memory for numbers, truth values, dates or timestamps that are never missing.
+    /// Wraps the caller's memory for numbers, truth values, dates or timestamps that are never missing.
     #[must_use]
     pub fn values<T: ColumnValue>(values: &'a mut [T]) -> Self {
         let stride = size_of::<T>().cast_signed();
         ColumnMut::new(values.len(), DataTo::Values(T::SCALAR, values.as_mut_ptr().cast(), stride))
     }
 
-    /// Makes memory for contiguous optional values.
+    /// Wraps the caller's memory for contiguous optional values.
     #[must_use]
     pub fn optionals<T: ColumnValue>(values: &'a mut [Optional<T>]) -> Self {
         let (start, stride): (*mut u8, _) = (values.as_mut_ptr().cast(), size_of::<Optional<T>>().cast_signed());
@@ -329,13 +329,13 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence: PresenceTo::Bytes(start, stride), ..ColumnMut::new(values.len(), data) }
     }
 
-    /// Makes memory for truth values, one bit per row.
+    /// Wraps the caller's memory for truth values, one bit per row.
     #[must_use]
     pub fn bits(bits: BitmapMut<'a>) -> Self {
         ColumnMut::new(bits.rows(), DataTo::Bits(bits))
     }
 
-    /// Makes memory for `rows` units. Units have no data, only a presence if [`present`](ColumnMut::present) adds bits for it.
+    /// Makes the destination for `rows` units. Units have no data, only a presence if [`present`](ColumnMut::present) adds bits for it.
     #[must_use]
     pub fn units(rows: usize) -> Self {
         ColumnMut::new(rows, DataTo::Nothing)
@@ -347,9 +347,9 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence: PresenceTo::Bits(bits), ..self }
     }
 
-    /// Makes memory for values in the layout that they have in frames (the memory of an evaluation), `stride` bytes
-    /// apart, such as fields of structs. `presence` is the distance in bytes from a row's value to the byte for its
-    /// presence.
+    /// Wraps the caller's memory for values in the layout that they have in frames (the memory of an evaluation),
+    /// `stride` bytes apart, such as fields of structs. `presence` is the distance in bytes from a row's value to the
+    /// byte for its presence.
     ///
     /// # Safety
     /// COLUMNS: the value and the byte of each row exist for as long as the column lives, and nothing else uses them.
@@ -360,8 +360,8 @@ impl<'a> ColumnMut<'a> {
         ColumnMut { presence, ..ColumnMut::new(rows, data) }
     }
 
-    /// Makes memory for fields of Rust structs that are not in the layout that values have in frames (the memory of an
-    /// evaluation). `read` moves a value from a cell to a field.
+    /// Wraps the memory of fields of Rust structs that are not in the layout that values have in frames (the memory of
+    /// an evaluation). `read` moves a value from a cell to a field.
     ///
     /// # Safety
     /// FIELD-TABLE: the field of each row exists for as long as the column lives, and nothing else uses it.

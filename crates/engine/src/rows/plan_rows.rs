@@ -107,7 +107,7 @@ impl PlanRows {
         &self.outputs
     }
 
-    /// For each input of the plan, the index of its leaf in the model that was planned.
+    /// Returns, for each input of the plan, the index of the same input among the leaves (input nodes) of the model that was planned.
     pub(crate) fn leaves(&self) -> impl ExactSizeIterator<Item = usize> {
         self.plan.inputs().iter().map(|input| input.leaf as usize)
     }
@@ -118,7 +118,7 @@ impl PlanRows {
     }
 
     /// Returns the backend that evaluates `rows` rows of columns with the layouts of `inputs`, and the reason if it is not the best backend. Compiles
-    /// its code if it is not cached.
+    /// the backend's code if it is not cached.
     pub(crate) fn player(
         &self,
         inputs: &[InputColumn<'_>],
@@ -140,8 +140,9 @@ impl PlanRows {
         choose(&self.plan, forms, self.player, self.tier, &Budget::start(self.limits), &self.watch).ok()?.function
     }
 
-    /// Returns a function for lines (arrays of numbers that lie at equal distances in memory) with the types and
-    /// distances `paces`; `None` if the interpreter evaluates the rows of such lines one by one.
+    /// Returns a function that evaluates lines (arrays of numbers that lie at equal distances in memory) with the types
+    /// and distances `paces`, and delivers results to `sink`; `None` if the interpreter evaluates the rows of such
+    /// lines one by one.
     pub(crate) fn strips(&self, paces: &[LineLayout], sink: ResultTarget) -> Result<Option<Strips>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
@@ -198,7 +199,7 @@ impl PlanRows {
     }
 
     /// Evaluates the plan on `rows` rows, and writes each output into the caller's memory in `outputs`, or into a new column where `outputs` has
-    /// `None`. The strings of the outputs may take at most `strings` bytes; `None` means the limit for arrays.
+    /// `None`. The strings of the outputs may take at most `strings` bytes; `None` stands for the limit on the bytes of arrays.
     pub(crate) fn run(
         &self,
         inputs: &[InputColumn<'_>],

@@ -54,7 +54,7 @@ impl Reference {
         self.function.memory_bytes() + self.template.memory_bytes()
     }
 
-    /// Makes the copies for columns with the layouts `forms`: those of the inputs, then those of the outputs.
+    /// Makes the copies for columns with the layouts `forms`. The layouts of the inputs come first, then those of the outputs.
     pub(in crate::rows) fn transfers(&self, forms: &[ColumnForm]) -> Transfers {
         let (of_inputs, of_outputs) = forms.split_at(self.inputs.len());
         let all = |places: &[(QType, u32)], forms: &[ColumnForm]| {
@@ -66,7 +66,7 @@ impl Reference {
     /// Evaluates row `row`. If the row fails, nothing was written, and the context has the error.
     ///
     /// # Safety
-    /// COLUMNS: the columns have the layouts that `transfers` was made for, and have the row; the frame was made for this plan.
+    /// COLUMNS: the columns have the layouts that `transfers` was made for, and contain row `row`; the frame was made for this plan.
     pub(in crate::rows) unsafe fn row(
         &self,
         transfers: &Transfers,
@@ -106,7 +106,7 @@ impl Reference {
     /// Sets all outputs of row `row` to missing.
     ///
     /// # Safety
-    /// COLUMNS: the columns have the layouts that `transfers` was made for, and have the row.
+    /// COLUMNS: the columns have the layouts that `transfers` was made for, and contain row `row`.
     pub(in crate::rows) unsafe fn missing(&self, transfers: &Transfers, columns: &[Column], row: usize) {
         let outputs = &columns[transfers.inputs.len()..];
         for (transfer, column) in transfers.outputs.iter().zip(outputs) {

@@ -1,5 +1,5 @@
-//! The run of a batch. Rows are divided into ranges for threads, and ranges into strips (blocks of rows). The chosen function evaluates each strip,
-//! and the interpreter evaluates its failed rows again. Results do not depend on the number of threads or on the division.
+//! The run of a batch. Rows are divided into ranges for threads, and ranges into strips (blocks of rows). A compiled function evaluates each strip,
+//! and the interpreter evaluates the failed rows of the strip again. Results do not depend on the number of threads or on the division.
 
 use crate::rows::output::OutputColumn;
 use crate::rows::reference::{Reference, RowEnd, Transfers};
@@ -210,7 +210,7 @@ impl RowPlan {
         [&self.inputs, &self.outputs]
     }
 
-    /// The bytes of memory that the batch takes besides its own struct.
+    /// The bytes of memory that the batch takes, in addition to the size of this struct.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.reference.memory_bytes()
@@ -219,7 +219,7 @@ impl RowPlan {
     /// Checks that columns fit the model, and makes a job from them. `outputs` has the caller's memory for each output, or `None` for a new column.
     ///
     /// # Errors
-    /// The first column that does not fit its input or output.
+    /// A wrong number of columns, or the first column that does not fit its input or output.
     pub fn job<'a>(
         &self,
         inputs: &[InputColumn<'a>],
@@ -270,8 +270,8 @@ impl RowPlan {
         Ok(Job { of: Some(self.id), rows, sources, targets, terms: *terms, strings, is_staged, finishes })
     }
 
-    /// Makes a backend for jobs with the column layouts `forms`: `function`, or the interpreter if that is `None`. Returns `None` if the function is
-    /// for other columns, or if the number of layouts is not the number of columns.
+    /// Makes a backend for jobs with the column layouts `forms`: `function`, or the interpreter if `function` is `None`. Returns `None` if the
+    /// function was compiled for other columns, or if the number of layouts is not the number of columns.
     #[must_use]
     pub fn player(&self, forms: &ColumnLayouts, function: Option<Box<dyn BatchFunction>>) -> Option<Player> {
         let types = self.inputs.iter().chain(&self.outputs);
@@ -288,7 +288,7 @@ impl RowPlan {
     }
 
     /// Evaluates the model on all rows of a job. If the backend has no function, the interpreter evaluates row by row, in order, on one thread, each
-    /// row once. A job runs once.
+    /// row once. A job can run only once.
     ///
     /// # Errors
     /// If a row fails and failed rows stop the run: returns the error of the first row that fails, and the contents of

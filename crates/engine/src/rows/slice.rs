@@ -42,7 +42,8 @@ impl<'a> InputColumn<'a> {
         }
     }
 
-    /// The first of `rows` rows in which `mask` is present and this column's value is missing; `None` if there is none.
+    /// Returns the first of `rows` rows in which `mask` is present, but this column has a missing value. The column's values have the type `scalar`.
+    /// `None` if there is no such row.
     #[must_use]
     pub fn first_missing_where(&self, mask: &InputColumn<'_>, scalar: Scalar, rows: usize) -> Option<usize> {
         let has = |column: &InputColumn<'_>, scalar, row| match column.data {

@@ -33,7 +33,7 @@ enum Presence {
     InCells,
 }
 
-/// An input column of a run, and how code reads its data and its presence: in place, or from copies.
+/// An input column of a run, and the way in which compiled code reads its data and its presence: in place, or from copies.
 #[derive(Debug)]
 pub(in crate::rows) struct Source<'a> {
     column: InputColumn<'a>,
@@ -88,8 +88,8 @@ fn bit_bytes(rows: usize) -> usize {
     rows.div_ceil(64) * 8
 }
 
-/// Returns the strides of data and presence that code must read from a column with the layout `form`; `None` where the layout determines the stride,
-/// or where nothing is read.
+/// Returns the strides of the data and of the presence that code needs to read a column with the layout `form`. A stride is `None` if the layout
+/// determines it, or if no stride is used.
 pub(in crate::rows) fn read_strides(form: ColumnForm, [data, presence]: [isize; 2]) -> [Option<isize>; 2] {
     let reads_data = form.data == DataForm::Values && !form.is_dense && !form.is_shared;
     let reads_presence = form.presence == PresenceForm::Bytes && !form.is_shared;
@@ -165,9 +165,9 @@ impl<'a> Source<'a> {
         Source { column, data, presence, qtype: qtype.clone(), form, cell, shared, copied: Default::default() }
     }
 
-    /// Makes the source for the old contents of an output's memory, which have the type `qtype`. Before the output overwrites a strip (block of
-    /// rows), its values are copied, so that code sees no overlapping columns and rows can be run again. Bits are copied before the run, because they
-    /// must not be read while the output is being written.
+    /// Makes a source that reads the old contents of an output's memory, which have the type `qtype`. The old values of a strip (block of rows) are
+    /// copied before the output overwrites the strip, so that code sees no overlapping columns and rows can be run again. Bitmaps are copied
+    /// completely by this function, because their memory must not be read while the output is being written.
     pub(in crate::rows) fn read_first(column: InputColumn<'_>, qtype: &QType) -> Source<'a> {
         let optional = qtype.is_optional();
         let rows = column.rows.unwrap_or(0);
@@ -213,7 +213,8 @@ impl<'a> Source<'a> {
         [data, presence]
     }
 
-    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or where nothing is read.
+    /// The strides of the data and of the presence that code needs to read the column. A stride is `None` if the layout determines it, or if no
+    /// stride is used.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
@@ -224,7 +225,7 @@ impl<'a> Source<'a> {
         matches!(self.data, Data::Staged) || matches!(self.presence, Presence::Staged)
     }
 
-    /// The number of words that the copies for `rows` rows take.
+    /// The number of 64-bit words that the copies for `rows` rows take.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         let data = match (&self.data, self.form.data) {
             (Data::Staged, DataForm::Bits) => bit_bytes(rows),
@@ -236,7 +237,7 @@ impl<'a> Source<'a> {
         data.div_ceil(8) + presence.div_ceil(8) + numbers.div_ceil(8)
     }
 
-    /// The keys of a dictionary column, and the rows that have one; `None` for other columns.
+    /// The keys of a dictionary column, with the bitmap of the rows that have a key; `None` for other columns.
     pub(in crate::rows) fn numbering(&self) -> Option<Numbering<'a>> {
         let rows = if let PresenceIn::Bits(bits) = self.column.presence { Some(bits) } else { None };
         match self.column.data {
@@ -247,11 +248,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the keys of a dictionary column for `rows` rows from row `start` on, a multiple of 64. The keys are read in place, or are written to
-    /// the end of the memory for copies, `words`. `None` for other columns.
+    /// Returns the keys of a dictionary column for `rows` rows from row `start` on; `start` must be a multiple of 64. The keys are read in place, or
+    /// are copied to the end of `words`, the memory for copies. `None` for other columns.
     ///
     /// # Safety
-    /// COLUMNS: the requirements of `column` must hold.
+    /// COLUMNS: the requirements of the method `column` must hold.
     pub(in crate::rows) unsafe fn numbers(
         &self,
         start: usize,
@@ -292,8 +293,8 @@ impl<'a> Source<'a> {
         Some(DictionaryIndices { of_rows, all_present, dictionary: self })
     }
 
-    /// Returns the column of `rows` rows from row `start` on, a multiple of 64, in the layout that code takes. Data that is not read in place is
-    /// first copied to `words`.
+    /// Returns the column of `rows` rows from row `start` on, in the layout that code takes; `start` must be a multiple of 64. Data that is not read
+    /// in place is first copied to `words`.
     ///
     /// # Safety
     /// COLUMNS: the column must have been compared with the type, and must have these rows. `words` must point to as

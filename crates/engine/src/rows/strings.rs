@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The caller's strings, one per row. The column that contains them knows whether they are texts or byte strings.
+/// The caller's strings, one per row. The type of their column tells whether they are texts or byte strings.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::rows) enum Strings<'a> {
     Texts(&'a [&'a str]),
@@ -25,7 +25,8 @@ pub(in crate::rows) enum Strings<'a> {
     Kept(&'a StringViews),
 }
 
-/// The longest string, in bytes, that a string view of Arrow's layout contains itself.
+/// The most bytes of a string that a string view in Arrow's layout contains itself. The bytes of a longer string are in
+/// a buffer.
 pub(in crate::rows) const INLINE: usize = 12;
 
 impl<'a> Strings<'a> {
@@ -80,7 +81,7 @@ impl<'a> Strings<'a> {
         (0..self.rows()).find(|row| !self.get(*row).is_some_and(is_right))
     }
 
-    /// Writes the address and the length of each row's string to `to`, from row `start` on.
+    /// Writes to `to` the addresses and the lengths of the strings of consecutive rows, beginning with row `start`.
     pub(in crate::rows) fn write(&self, start: usize, to: &mut [MaybeUninit<(*const u8, usize)>]) {
         // The layout is matched once, not for each row.
         fn each<'a>(to: &mut [MaybeUninit<(*const u8, usize)>], get: impl Fn(usize) -> Option<&'a [u8]>) {
@@ -124,33 +125,33 @@ fn words(view: u128) -> [u32; 4] {
 }
 
 /// The memory, in bytes, that the strings, lists and tuples of a run's new columns may still take, for all threads together. Memory is reserved
-/// before anything is copied. Strings that a string view contains itself are not counted.
+/// before anything is copied. The bytes of short strings, which are inside of their string views, are not counted.
 #[derive(Debug)]
 pub struct OutputRoom(AtomicU64);
 
 impl OutputRoom {
-    /// Makes a limit of `bytes` bytes, of which none is reserved.
+    /// Makes a limit of `bytes` bytes, none of which are reserved yet.
     #[must_use]
     pub const fn of(bytes: u64) -> Self {
         OutputRoom(AtomicU64::new(bytes))
     }
 
-    /// The bytes that are not reserved yet, at most `usize::MAX`.
+    /// The number of bytes that are not reserved yet, at most `usize::MAX`.
     pub(in crate::rows) fn left(&self) -> usize {
         usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
-    /// Reserves `bytes` bytes. Returns false, and reserves nothing, if fewer are left.
+    /// Reserves `bytes` bytes. Returns false, and reserves nothing, if fewer bytes are left.
     #[must_use]
     pub fn take(&self, bytes: u64) -> bool {
         let less = |left: u64| left.checked_sub(bytes);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
     }
 
-    /// Reserves `bytes` bytes for a copy of strings, or for values as text.
+    /// Reserves `bytes` bytes for a copy of strings, or for values that are converted to text.
     ///
     /// # Errors
-    /// If fewer bytes are left; nothing is reserved then. The error names the limit `array_bytes`.
+    /// If fewer than `bytes` bytes are left; nothing is reserved then. The error names the limit `array_bytes`.
     pub fn claim(&self, bytes: u64) -> Result<(), Error> {
         if self.take(bytes) { Ok(()) } else { Err(faults::of_copies()) }
     }
@@ -174,8 +175,8 @@ pub fn element_bytes(scalar: Scalar) -> u64 {
     u64::from(QType::Scalar(scalar).layout().size)
 }
 
-/// The bytes that a value takes in a column: a number, each element of a list, a view for each string and the string's bytes if the view does not
-/// contain them itself, and a value for each field of a tuple, at any depth.
+/// The bytes that `value` takes in a column. A number, or an element of a list, takes the size of its type. A string takes a view of 16 bytes, and
+/// its own bytes if the view does not contain them. A tuple takes a `Value` for each field, and the bytes of each field's value.
 ///
 /// ```
 /// use cembra_engine::rows::column_bytes;
@@ -240,10 +241,11 @@ pub(in crate::rows) struct StringBuffers {
 const BUFFER: usize = 1 << 30;
 
 impl StringBuffers {
-    /// Appends strings of a run's output. If they exceed the bytes that the run may take, nothing is appended.
+    /// Appends strings of a run's output, and reserves the bytes for them in `room`.
     ///
     /// # Errors
-    /// If the bytes do not suffice, or a string is too long; an empty string is appended in place of a string that is too long.
+    /// If `room` has too few bytes left, or if a string is too long for a view. In the first case nothing is appended; in the second case an empty
+    /// string is appended in place of the long one.
     pub(in crate::rows) fn extend<'s>(
         &mut self,
         strings: impl Iterator<Item = &'s [u8]> + Clone,
@@ -303,7 +305,7 @@ impl StringBuffers {
     }
 }
 
-/// The strings of a dictionary column: rows refer to them by keys.
+/// The strings of a dictionary column. Each row has a key, and the key selects the row's string.
 #[derive(Clone, Debug)]
 pub(in crate::rows) struct DictionaryStrings {
     pub(in crate::rows) key_type: KeyType,
@@ -316,8 +318,8 @@ pub(in crate::rows) struct DictionaryStrings {
 }
 
 impl DictionaryStrings {
-    /// Makes an empty table for `values` keys, and for one more that stands for missing rows. The table's memory is touched only where strings are
-    /// added.
+    /// Makes a table without strings for `values` keys, and for one further key that stands for missing rows. The table's memory is touched only
+    /// where strings are added.
     pub(in crate::rows) fn of(key_type: KeyType, values: usize) -> DictionaryStrings {
         let strings = StringBuffers { views: vec![0; values + 1], buffers: Vec::new() };
         DictionaryStrings { key_type, keys: Vec::new(), strings, present: vec![0; (values + 1).div_ceil(64)] }
@@ -351,7 +353,8 @@ impl DictionaryStrings {
         StringBuffers { views, buffers: self.strings.buffers }
     }
 
-    /// Converts the keys of `rows` rows to one string view per row. Rows without a key, where `numbered` is not set, get the string for missing rows.
+    /// Converts the keys of `rows` rows to one string view per row. A row whose bit in `numbered` is not set has no key, and gets the string for
+    /// missing rows.
     pub(in crate::rows) fn spread_by(self, rows: usize, numbered: &Bitmap<'_>) -> StringBuffers {
         let none = self.strings.views.last().copied().unwrap_or_default();
         let of_number = |row| self.strings.views.get(self.number(row)).copied().unwrap_or_default();

@@ -1,11 +1,12 @@
-//! The last stage of a strip (a block of rows): after the evaluation, the strip's outputs are moved to their columns, for all rows at once, or for
+//! The last stage of the evaluation of a strip (a block of rows): the outputs are moved from the strip to their columns, for all rows at once, or for
 //! some rows earlier than for the rest.
 
 use crate::rows::strings::{OutputRoom, StringFailure};
 use crate::rows::target::{RangeOutputs, Target};
 use cembra_runtime::{BatchFunction, Column, Scratch};
 
-/// A strip (block of rows) that was evaluated, possibly except for failed rows, with its input and output columns.
+/// A strip (block of rows) with its input and output columns. All rows are evaluated, except that rows that failed may
+/// have to be evaluated again.
 pub(in crate::rows) struct Strip<'r> {
     pub(in crate::rows) columns: Vec<Column>,
     pub(in crate::rows) start: usize,
@@ -17,12 +18,13 @@ pub(in crate::rows) struct Strip<'r> {
 }
 
 impl Strip<'_> {
-    /// Moves the outputs of the rows before `end` from the strip to the columns of the outputs. Returns the reason if
-    /// some strings of these rows could not be stored, else `None`.
+    /// Moves the outputs of the rows before `end` that are still in the strip to the output columns. Returns the reason
+    /// if some strings of these rows could not be stored, else `None`.
     ///
     /// # Safety
-    /// COLUMNS: `self.columns` must be columns of the job that has `targets`, and the rows before `end` must have been
-    /// written. STRING-VIEW: `scratch` must hold the strings of all rows whose outputs are not yet moved.
+    /// COLUMNS and STRING-VIEW (`docs/safety.md`): `self.columns` must be columns of the job that has `targets`. The
+    /// rows before `end` must have been written. `scratch` must hold the strings of all rows whose outputs are not yet
+    /// moved.
     pub(in crate::rows) unsafe fn finish(
         &mut self,
         targets: &[Target<'_>],

@@ -76,8 +76,8 @@ impl PrefetchHint {
     }
 }
 
-/// Returns the layouts of columns that consist of lines (arrays of numbers at equal distances in memory): one layout
-/// per input, from its distance, and one per output, from the destination of its results.
+/// Returns the layouts of columns that are lines (arrays of numbers at equal distances in memory). The layout of an
+/// input depends on the distance between its numbers, and the layout of an output on the destination of the results.
 #[must_use]
 pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayouts {
     let mut known: SmallVec<[isize; 8]> = SmallVec::new();
@@ -105,8 +105,8 @@ pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayo
     ColumnLayouts(inputs.iter().map(&mut input).chain(outputs.iter().map(output)).collect())
 }
 
-/// A compiled function with one output, with the memory that it needs. It is bound to the number types of its input
-/// lines (arrays), and to the distances between the numbers of a line.
+/// A compiled function with one output, and the memory that its runs need. The inputs are lines (arrays of numbers at
+/// equal distances in memory). The function is bound to the types of their numbers and to the distances.
 #[derive(Debug)]
 pub struct Strips {
     function: Arc<dyn BatchFunction>,
@@ -127,8 +127,9 @@ pub struct Strips {
 
 impl RowPlan {
     /// Binds the function of `player` to input lines (arrays of numbers) with the types and distances `paces`, and to
-    /// the destination `sink`. `None` if the model has other types, or if `player` is from another batch or has no
-    /// function for the [layouts](line_forms) of such lines. `context` must have the model's limits.
+    /// the destination `sink`. `None` if the model's inputs have other types, if its output is not a single scalar, or
+    /// if `player` is from another batch or has no function for the [layouts](line_forms) of such lines. `context` must
+    /// have the model's limits.
     #[must_use]
     pub fn strips(
         &self,
@@ -154,8 +155,8 @@ impl RowPlan {
 }
 
 impl Strips {
-    /// Evaluates the function on each of `count` lines, one after the other, and writes their results to `output`, one
-    /// line after the other. A line is an array of `rows` numbers per input.
+    /// Evaluates the function on `count` lines per input, one after the other. A line is an array of `rows` numbers.
+    /// The results for a line are written to `output`, after the results for the previous line.
     ///
     /// Returns false if lines do not have the types and distances that the function is bound to, if the thread's
     /// floating-point mode is not the default, or if the evaluation of a row fails or may fail. After false, the
@@ -176,8 +177,8 @@ impl Strips {
         self.begin(inputs, [rows, count], output.first) && unsafe { self.lines([rows, count], &[]) }
     }
 
-    /// Evaluates the function on each of `count` lines, one after the other, and adds the results of the line with
-    /// index `i` to `sums[i]`. A line is an array of `rows` numbers per input. Before the call, no sum may be -0.
+    /// Evaluates the function on `count` lines per input, one after the other. A line is an array of `rows` numbers.
+    /// The results for the line with index `i` are added to `sums[i]`. Before the call, no sum may be -0.
     ///
     /// Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. After false,
     /// the contents of `sums` are unspecified.

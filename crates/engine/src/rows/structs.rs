@@ -1,11 +1,11 @@
-//! Converts between values of structs and the columns that they consist of. The columns are in the order of the type's scalars, at any depth of
-//! nesting.
+//! Converts between struct values and their columns. A struct type has one column per field. A field that is itself a struct has the columns of that
+//! struct instead. The columns are in the order of the fields.
 
 use cembra_runtime::{Form, QType};
 use cembra_value::{ScalarValue, Value};
 
-/// Builds the struct of one row from its columns. `next` returns the row's value in the next column, which has the type that `next` is given. The
-/// argument `is_there` of `next` is false inside a missing struct.
+/// Builds the struct of one row from the row's values in its columns. `next` gets the type of the next column, and returns the row's value in this
+/// column. `is_there` is false for the members of a missing struct, whose values are read but not used.
 pub(crate) fn struct_value(
     qtype: &QType,
     is_there: bool,

@@ -1,5 +1,5 @@
-//! The outputs of a strip, which is a block of rows: columns that code writes in place, and values that code writes to memory of the run, from which
-//! they are moved to their columns after the strip.
+//! The outputs of a strip (a block of rows). Code writes some of them to their columns in place. Other outputs are written to memory of the run, and
+//! moved from there to their columns after the strip.
 
 use crate::rows::numbering::Numbering;
 use crate::rows::output::{ColumnMut, DataOut, DataTo, OutputColumn, PresenceTo, ReadField};
@@ -62,7 +62,8 @@ enum Presence<'a> {
     InCells,
 }
 
-/// An output of a run, and how its data and its presence get to its column: written in place, or moved after each strip (block of rows).
+/// An output of a run. Its data, and its presence (the rows that have a value), are written to the output's column in place, or moved there after
+/// each strip (block of rows).
 #[derive(Debug)]
 pub(in crate::rows) struct Target<'a> {
     qtype: QType,
@@ -79,7 +80,7 @@ unsafe impl Send for Target<'_> {}
 // SAFETY: COLUMNS: the memory is borrowed in the same way; rows are shared out in whole words of bits.
 unsafe impl Sync for Target<'_> {}
 
-/// The outputs for a range of rows that code does not write in place.
+/// The values, for a range of rows, that code does not write to the output's column in place.
 #[derive(Debug, Default)]
 pub(in crate::rows) struct RangeOutputs {
     strings: StringBuffers,
@@ -93,7 +94,7 @@ pub(in crate::rows) struct RangeOutputs {
 }
 
 impl RangeOutputs {
-    /// The reason why a string of these rows could not be stored; `None` if all were.
+    /// The reason why a string of these rows could not be stored; `None` if all strings were stored.
     pub(in crate::rows) const fn unkept(&self) -> Option<StringFailure> {
         self.unkept
     }
@@ -190,13 +191,14 @@ impl<'a> Target<'a> {
         [data, presence]
     }
 
-    /// The strides of data and presence that code must read; `None` where the layout determines the stride, or where nothing is written.
+    /// The strides of the data and of the presence, for code that looks them up; `None` where the layout determines the stride, or where nothing is
+    /// written.
     pub(in crate::rows) fn read_strides(&self) -> [Option<isize>; 2] {
         read_strides(self.form, self.strides())
     }
 
-    /// Makes the output a dictionary column with the keys of an input, if it is a column of strings and the dictionary has no more values than the
-    /// run has rows.
+    /// Makes the output a dictionary column with the keys of an input, if the output is a column of strings and the input's dictionary has no more
+    /// values than the run has rows.
     pub(in crate::rows) fn number(&mut self, numbering: Numbering<'a>) {
         if matches!(self.data, Data::Strings) && self.rows >= numbering.values {
             let words = (self.rows * numbering.keys.key_type().size()).div_ceil(8);
@@ -214,7 +216,7 @@ impl<'a> Target<'a> {
         matches!(self.data, Data::Strings | Data::Numbered(..) | Data::Values | Data::Fields(..))
     }
 
-    /// The bytes of numbers that code writes in place; 0 if it writes none.
+    /// The bytes of the column if code writes its numbers in place and contiguously; else 0.
     pub(in crate::rows) fn bytes_in_place(&self) -> usize {
         match self.data {
             Data::At(..) | Data::Numbers(_) if self.form.is_dense => self.rows * self.cell,
@@ -232,16 +234,18 @@ impl<'a> Target<'a> {
         (first.addr() + row * self.cell).is_multiple_of(LINE)
     }
 
-    /// The number of words of memory that code needs to write the values of `rows` rows, if it does not write them in place.
+    /// The number of 64-bit words to which code writes the values of `rows` rows before they are moved to their column; 0 if code writes them in
+    /// place.
     pub(in crate::rows) fn staged_words(&self, rows: usize) -> usize {
         if self.is_staged() { (rows * self.cell).div_ceil(8) } else { 0 }
     }
 
-    /// Returns the column that code writes for the rows from row `start` on, a multiple of 64: in place, or in `words`.
+    /// Returns the column to which code writes the rows from row `start` on: the output's own column, or the memory at
+    /// `words`. `start` must be a multiple of 64.
     ///
     /// # Safety
-    /// COLUMNS: the memory must have these rows. `words` must point to as many words as `staged_words` returns, which
-    /// nothing else uses.
+    /// COLUMNS (`docs/safety.md`): the output must have these rows. `words` must point to as many words as
+    /// `staged_words` returns, which nothing else uses.
     pub(in crate::rows) unsafe fn column(&self, start: usize, words: *mut u64) -> Column {
         let at = |first: *mut u8, stride: isize| first.wrapping_offset(stride * start.cast_signed());
         let [stride, presence_stride] = self.strides();
@@ -263,11 +267,12 @@ impl<'a> Target<'a> {
         Column { data, stride, presence, presence_stride }
     }
 
-    /// Moves the values that code has written for some rows of a strip (block of rows) to their column. The strip begins with row `start` of the run.
+    /// Moves the values of the rows `rows` of a strip (block of rows), which code has written to `column`, to the output's own column. The strip
+    /// begins with row `start` of the run.
     ///
     /// # Safety
-    /// COLUMNS: the requirements of `column` must hold, and the rows were written. STRING-VIEW: the strings that the values view
-    /// are alive.
+    /// COLUMNS and STRING-VIEW (`docs/safety.md`): the method `column` must have returned `column`, code must have written the rows, and the strings
+    /// that the values view must be alive.
     pub(in crate::rows) unsafe fn finish_strip(
         &self,
         column: &Column,

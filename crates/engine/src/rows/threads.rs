@@ -1,14 +1,14 @@
-//! Divides the work of one run among threads: rows, lists, blocks of arrays, blocks of tensors. The caller divides the
-//! work into shares, and this module runs them. If the result of a sum depends on the division, the caller must choose
-//! a division that does not depend on the number of threads.
+//! Runs the work of one run on several threads: rows, lists, blocks of arrays, blocks of tensors. The caller divides
+//! the work into shares. If the result of a sum depends on the division, the caller must choose a division that does
+//! not depend on the number of threads.
 
 use cembra_value::ProcessPool;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rayon::prelude::IndexedParallelIterator;
 use smallvec::{SmallVec, smallvec};
 
-/// Runs `one` on each share, and returns the results in the order of the shares. A single share runs on the calling thread. Several shares run in the
-/// pool of threads in which the caller runs, or else in the pool of the process; a forked process has a pool of its own.
+/// Calls `one` for each share, and returns the results in the order of the shares. A single share runs on the calling thread. Several shares run in
+/// the pool of threads in which the caller runs, or else in the pool of the process; a forked process has a pool of its own.
 pub(crate) fn on_threads<W: Send, R: Send>(
     shares: impl IntoIterator<Item = W>,
     one: impl Fn(W) -> R + Sync,

@@ -46,8 +46,8 @@ impl ValueSlots {
     /// written.
     ///
     /// # Safety
-    /// FRAME-SLOT: the frame is of the plan. STRING-VIEW: texts among the values outlive every call on the frame before its inputs are written
-    /// again.
+    /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): `frame` must have the layout of the plan. Texts in `values` must outlive all calls on the frame
+    /// until its inputs are written again.
     #[inline]
     pub(crate) unsafe fn write(&self, values: &[Value], frame: FramePtr) -> usize {
         let mut rest = values;
@@ -66,7 +66,8 @@ impl ValueSlots {
     /// Reads the outputs from their slots, and appends their values to `results`.
     ///
     /// # Safety
-    /// FRAME-SLOT: a call has written the outputs to the frame. STRING-VIEW: the bytes to which texts point are still alive.
+    /// FRAME-SLOT and STRING-VIEW (`docs/safety.md`): a call must have written the outputs to the frame, and the bytes to which texts point must
+    /// still be alive.
     #[inline]
     pub(crate) unsafe fn read(&self, frame: FramePtr, results: &mut Vec<Value>) {
         for run in &self.outputs {
@@ -81,9 +82,9 @@ impl ValueSlots {
 }
 
 impl FrameModel {
-    /// Compiles a plan for a backend. With `structs`, the code reads inputs from fields of the caller's structs and writes outputs to them, as that
-    /// binding says; with `None`, callers copy values to and from the frame. The second result is the reason if the interpreter has to replace
-    /// machine code, else `None`.
+    /// Compiles a plan for a backend. With `structs`, the code reads inputs from the fields of the caller's structs that `structs` gives, and writes
+    /// outputs to such fields; with `None`, callers copy values to and from the frame. The second result is the reason if the interpreter has to
+    /// replace machine code, else `None`.
     ///
     /// # Errors
     /// If a limit is exceeded, or the backend is not available and the interpreter may not replace it.

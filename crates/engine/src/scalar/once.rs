@@ -1,5 +1,5 @@
-//! Plans of scalars that run once during the run of another model, within that run's limits. Such plans compute the scalars between the arrays of a
-//! model, and single elements of tensor expressions.
+//! Plans of scalars that run once during the run of another model, within that run's limits. In a model with arrays, such plans compute the values
+//! that are not arrays. Other plans compute single elements of tensor expressions.
 
 use crate::options::choice::Backend;
 use crate::options::compile_options::TimedOptions;
@@ -58,7 +58,7 @@ impl OncePlan {
         OnceMemory { frame: self.model.frame(), context: self.limits.context(), inputs: Vec::new() }
     }
 
-    /// Evaluates the plan on `values` of exactly its inputs' types, within `limits`, and appends the outputs to `results`.
+    /// Evaluates the plan on `inputs`, which must have exactly the types of the plan's inputs, within `limits`. Appends the outputs to `results`.
     ///
     /// # Errors
     /// If the values do not fit the inputs, a step fails, or the run was cancelled.
@@ -128,7 +128,8 @@ impl Clone for SingleElement {
 }
 
 impl ElementPlan {
-    /// Compiles the element expression `body`. For a tiered model it is compiled as for `Backend::Auto`.
+    /// Compiles the element expression `body`. For a model with the backend `Backend::Tiered`, the expression is
+    /// compiled as for `Backend::Auto`.
     pub(crate) fn of(body: &Body, options: &TimedOptions) -> Result<ElementPlan, Error> {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);
@@ -145,10 +146,11 @@ fn misfit(message: &str) -> Error {
 }
 
 impl SingleElement {
-    /// Evaluates the element expression and returns its first output. Inputs and output are the bits that scalars have in frames.
+    /// Evaluates the element expression and returns its first output. Inputs and output are bits of scalars, as in a frame (the memory of an
+    /// evaluation).
     ///
     /// # Errors
-    /// If the expression has more inputs than `inputs`, or the evaluation fails.
+    /// If the expression reads an input that `inputs` does not have, or the evaluation fails.
     pub(crate) fn evaluate(&mut self, inputs: &[u64]) -> Result<u64, Error> {
         let ElementPlan { plan, inputs: leaves } = &*self.plan;
         if leaves.iter().any(|(leaf, _)| *leaf >= inputs.len()) {

@@ -1,5 +1,5 @@
-//! Types and plans element expressions of tensors: an expression becomes a typed model whose leaves are its inputs, and goes through the passes that
-//! follow typing. An element expression has no text, so its faults have only the names of operators.
+//! Converts element expressions of tensors to plans. An expression becomes a typed model whose leaves are the expression's inputs, and this model
+//! goes through the passes that follow typing. An element expression has no text, so its faults have only the names of operators.
 
 use crate::options::compile_options::TimedOptions;
 use crate::stages::{plan, prepare_typed};

@@ -30,20 +30,20 @@ pub(crate) fn of_operator(
     fault.operator(Some(failed.name)).at(failed.span)
 }
 
-/// The error for a step that makes more bytes of arrays than an evaluation may have.
+/// The error for a step with which the arrays of one evaluation exceed the limit `array_bytes`.
 pub(crate) fn of_arrays(failed: FailedOperator) -> Error {
     let fault = of_array_bytes("the arrays of one evaluation exceed the limit `array_bytes`");
     fault.operator(Some(failed.name)).at(failed.span).into()
 }
 
-/// The error for a run over more rows than the limit allows, whose columns take no memory per row in the caller (such
-/// as columns of units).
+/// The error for a run over rows whose outputs would exceed the limit `array_bytes`. No column of the caller takes
+/// memory per row (for example, all are columns of units), so the number of rows has no other bound.
 pub(crate) fn of_rows() -> Error {
     of_array_bytes("the outputs of all rows exceed the limit `array_bytes`").into()
 }
 
-/// The error for a run over lists with more elements than the limit allows, whose elements take no memory in the
-/// caller.
+/// The error for a run over lists with more elements than the limit `array_bytes` allows. The elements take no memory
+/// in the caller, so their number has no other bound.
 pub(crate) fn of_elements() -> Error {
     of_array_bytes("the elements of the lists of all rows exceed the limit `array_bytes`").into()
 }
@@ -54,14 +54,14 @@ pub(crate) fn of_units() -> Error {
     of_array_bytes("the results for an array with this many units may exceed the limit `array_bytes`").into()
 }
 
-/// The error for a run over many rows whose output strings, lists and tuples take too many bytes.
+/// The error for a run over many rows whose output strings, lists and tuples exceed the limit `array_bytes`.
 #[cold]
 pub(crate) fn of_made() -> Error {
     of_array_bytes("the strings, lists and tuples of all rows exceed the limit `array_bytes`").into()
 }
 
-/// The error for copies that take too many bytes: strings that are copied for each row or element, columns in another layout, the caller's own copy,
-/// or values as text.
+/// The error for copies that take too many bytes: strings that are copied for each row or element, columns that are copied to another layout, copies
+/// that the caller makes, or values that are converted to text.
 #[cold]
 pub(crate) fn of_copies() -> Error {
     of_array_bytes("strings that are copied for each row or element, or values as text, exceed the limit `array_bytes`")

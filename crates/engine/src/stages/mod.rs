@@ -51,7 +51,7 @@ pub fn prepare_asking(
     Ok(placed)
 }
 
-/// Runs the passes of preparation that follow typing on a typed model.
+/// Runs those passes of preparation that follow typing, on the typed model `model`.
 pub(crate) fn prepare_typed(
     model: TypedModel,
     program: &Program,

@@ -1,5 +1,5 @@
-//! The steps of a model that can fail. For each step there is its operator as it was written, its span in the text, and the types that its errors
-//! name. Executors keep these facts instead of the program and the plan, which are many times as large.
+//! The steps of a model that can fail. For each step, a site has the operator as it was written, its span in the text, and the types that errors of
+//! the step name. Executors keep these facts instead of the program and the plan, which are many times as large.
 
 use crate::options::compile_options::TimedOptions;
 use crate::stages::faults::{self, FailedOperator};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 /// A step of a plan that can fail, with the facts that its errors name: operator, span in the text, and types.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The step, by its index in the plan.
+    /// The index of the step in the plan.
     pub step: StepId,
     /// The name of the operator, as it was written.
     pub operator: Arc<str>,
     /// The span of the operator in the text of the model; `None` if there is no text.
     pub span: Option<Span>,
     origin: NodeId,
-    /// The scalar type of the operator's first argument; `None` if that is not a scalar. Faults record the bits of this argument.
+    /// The scalar type of the operator's first argument; `None` if this argument is not a scalar. Faults record the bits of this argument.
     pub(crate) operand: Option<Scalar>,
     /// The type of the result of the step.
     pub result: QType,
@@ -101,7 +101,7 @@ impl Sites {
         Error::from(fault).in_sources(self.sources.as_deref().map(Sources::shared))
     }
 
-    /// The bytes of memory that these facts take, without names and texts, which the program and the model own.
+    /// The bytes of memory that the sites take, without names and texts, which the program and the model own.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.sites)
     }

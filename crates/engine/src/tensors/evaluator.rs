@@ -35,7 +35,8 @@ fn kernel_of<T: Clone>(kernels: &Kernels<T>, body: &Body, compile: impl Fn() -> 
     kernels.get(hash_of(body), |known| known == body, || body.clone(), make)
 }
 
-/// Wraps a value that was made in a run, for a cache. An error of time or of a cancelled token is not cached, because it concerns this run alone.
+/// Wraps a value that was made in a run, for a cache. An error because of a limit, a deadline or a cancelled token is not cached, because it concerns
+/// this run alone.
 pub(crate) fn made_in_time<T>(value: Result<T, Error>) -> NewValue<Result<T, Error>> {
     let is_of_time = |error: &Error| {
         use TensorErrorKind::{Cancelled, Deadline, Limit};
@@ -88,8 +89,8 @@ impl Evaluator {
         Evaluator { options: options.clone(), registry, products, kernels, singles, threads: 1 }
     }
 
-    /// Sets the number of threads that runs of plans use, from rayon's global pool; 1 by default. Results do not depend on it, because pieces of a
-    /// tensor are computed as on one thread.
+    /// Sets the number of threads that runs of plans use, from rayon's global pool; 1 by default. Results do not depend on the number of threads,
+    /// because pieces of a tensor are computed as on one thread.
     #[must_use]
     pub fn threads(self, threads: usize) -> Evaluator {
         Evaluator { threads: threads.max(1), ..self }
@@ -152,8 +153,8 @@ impl Evaluator {
         self.host_within(&RunTerms::default())
     }
 
-    /// Returns the environment (host) of a run with the token, the number of threads and the limit on bytes that
-    /// `terms` has.
+    /// Returns the environment (host) of a run with the token, the number of threads and the limit on bytes in `terms`.
+    /// A number or limit that `terms` does not have is the evaluator's.
     #[inline]
     pub(crate) fn host_within<'r>(&'r self, terms: &RunTerms<'r>) -> TensorHost<'r> {
         let threads = if terms.threads > 0 { terms.threads } else { self.threads };
@@ -172,7 +173,8 @@ impl Evaluator {
         &self.options
     }
 
-    /// The cache of product plans, which computes the products of plans; `None` if sums of products must be added in the order of their labels.
+    /// The cache of product plans, by which the products in tensor plans are computed; `None` if sums of products must be added in the order of their
+    /// labels.
     pub(crate) const fn products(&self) -> Option<&Products> {
         self.products.as_ref()
     }
@@ -307,8 +309,8 @@ impl<'e> TensorHost<'e> {
         self.evaluator.options.min_parallel_elements.unwrap_or(1 << 16).max(1)
     }
 
-    /// The cache of product plans, which computes the products of plans. `None` if the reference implementation must
-    /// compute products, because results must equal those of the reference in every bit.
+    /// The cache of product plans, by which the products in tensor plans are computed. `None` if the reference
+    /// implementation must compute products, because results must equal those of the reference in every bit.
     pub(crate) const fn products(&self) -> Option<&'e Products> {
         self.evaluator.products()
     }

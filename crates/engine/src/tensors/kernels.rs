@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// For each input of a plan, the index of this input among the inputs of the element expression (body).
 type Order = SmallVec<[usize; 4]>;
 
-/// The error for memory that has too few elements.
+/// The error for memory whose type or size does not fit the elements.
 #[cold]
 pub(crate) fn misfit() -> Error {
     Error::tensors(TensorErrorKind::SizeMismatch, "the memory is not of the type and size of the elements")
@@ -81,7 +81,8 @@ fn output(to: DataMut<'_>) -> LineMut<'_> {
 
 impl BodyLines {
     /// Makes a kernel that evaluates one line (an array of `length` elements) per call. `lines` are the lines of
-    /// tensors that the kernel reads. `None` if the call needs more than these lines, or if an input is not read.
+    /// tensors that the kernel reads. `None` if the compiled function needs more than these lines, such as memory for
+    /// intermediate values, or if it does not read all of them.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
     }
@@ -138,7 +139,8 @@ impl BodySums {
 
 impl BodySums {
     /// Makes a kernel that sums one line (an array of `length` elements) per call. `lines` are the lines of tensors
-    /// that the kernel reads. `None` if the call needs more than these lines, or if an input is not read.
+    /// that the kernel reads. `None` if the compiled function needs more than these lines, such as memory for
+    /// intermediate values, or if it does not read all of them.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
         BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
     }

@@ -46,9 +46,9 @@ impl InputLine {
         self.input
     }
 
-    /// Returns the memory of the line and the position of its first element. `None` if `tensors` has no tensor with the
-    /// line's index, or if that tensor has other extents or strides. The element type and the length of the memory are
-    /// not compared.
+    /// Returns the memory of the line and the position of its first element. `None` if `tensors` does not have the
+    /// tensor with the line, or if that tensor has other extents or strides. The element type and the length of the
+    /// memory are not compared.
     #[must_use]
     #[inline]
     pub(crate) fn find<'t>(&self, tensors: &'t [Tensor]) -> Option<(&'t Data, usize)> {
@@ -72,13 +72,13 @@ pub(crate) enum OneTarget<'d> {
     Sums(&'d mut Chains),
 }
 
-/// A hint to prefetch memory that will be read soon, while lines (arrays of elements) are summed. For each element of a
-/// line that is summed, one element is prefetched, from a position on. The position may be outside of the memory.
+/// A hint to prefetch memory that will be read soon, while lines (arrays of elements) are summed. While a line is
+/// summed, the same number of elements is prefetched from a given position on, which may be outside of the memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinePrefetch<'a> {
     /// The memory that contains the elements to prefetch.
     pub(crate) data: &'a Data,
-    /// The position in that memory from which elements are prefetched while the first line (array of elements) is
+    /// The position in the memory `data` from which elements are prefetched while the first line (array of elements) is
     /// summed.
     pub(crate) first: usize,
     /// The distance, in elements, from the position to prefetch for one line (array of elements) to the position for

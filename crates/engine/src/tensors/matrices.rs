@@ -4,9 +4,9 @@
 
 use crate::tensors::product::{MatrixLayout, MatrixProduct, Multiplication, PlainProduct};
 
-/// Matrix products by a library, on the calling thread: only the shapes of the matrices decide how their sums are
-/// split. Products with a vector go to [`PlainProduct`], because the library is not faster for them. On x86-64
-/// processors without AVX2, all products do.
+/// Matrix products by a library, on the calling thread, so only the shapes of the matrices decide how sums are split.
+/// Products with a vector go to [`PlainProduct`], because the library is not faster for them. On x86-64 processors
+/// without AVX2, all products go to [`PlainProduct`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LibraryProduct;
 
@@ -22,7 +22,7 @@ impl MatrixProduct for LibraryProduct {
 
 impl LibraryProduct {
     /// The name of the instruction set that the library's kernels use on this processor. The instruction set decides how sums are rounded, so a
-    /// processor with another one gives other bits.
+    /// processor with another instruction set gives other bits.
     #[must_use]
     pub fn instructions() -> &'static str {
         if library::is_there() { library::instructions() } else { "plain loops" }
@@ -151,8 +151,8 @@ mod library {
     /// Computes the product of f32 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not alias each other, and no
-    /// other reference to them may be used during the call. FEATURE: `is_there` must have been true.
+    /// MATRIX-WITHIN (`docs/safety.md`): all elements of the three matrices must be within live memory. The elements of the result must not alias
+    /// each other, and no other reference to them may be used during the call. FEATURE: `is_there` must have returned true.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F32, &1.0) };
@@ -161,7 +161,7 @@ mod library {
     /// Computes the product of f64 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold.
+    /// MATRIX-WITHIN (`docs/safety.md`): the requirements of `multiply_f32` must hold.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
         // SAFETY: MATRIX-WITHIN and FEATURE, promised by the caller; the type is that of the elements.
         unsafe { multiply(call, DType::F64, &1.0) };
@@ -226,8 +226,8 @@ mod library {
     /// Computes the product of f32 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN: all elements of the three matrices must be within live memory. The elements of the result must not alias each other, and no
-    /// other reference to them may be used during the call.
+    /// MATRIX-WITHIN (`docs/safety.md`): all elements of the three matrices must be within live memory. The elements of the result must not alias
+    /// each other, and no other reference to them may be used during the call.
     pub(super) unsafe fn multiply_f32(call: &Call<f32>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };
@@ -236,7 +236,7 @@ mod library {
     /// Computes the product of f64 matrices that `call` describes, by the library.
     ///
     /// # Safety
-    /// MATRIX-WITHIN: the requirements of `multiply_f32` must hold.
+    /// MATRIX-WITHIN (`docs/safety.md`): the requirements of `multiply_f32` must hold.
     pub(super) unsafe fn multiply_f64(call: &Call<f64>) {
         // SAFETY: MATRIX-WITHIN, promised by the caller.
         unsafe { multiply(call, 1.0) };

@@ -125,7 +125,7 @@ impl TensorPlan {
 }
 
 impl TensorPlan {
-    /// Lists the plan's steps. The origins of a line are those that `nodes` returns for the places in the text that the step comes from.
+    /// Lists the plan's steps. The origins of a line are the numbers that `nodes` returns for the span of the line's step in the text.
     pub fn listing<I: IntoIterator<Item = u32>>(&self, nodes: impl Fn(Span) -> I) -> Listing {
         let spans: Vec<Option<Span>> = self.graph.nodes().map(|(node, _)| self.graph.span(node)).collect();
         let origins = |node: u32| spans[node as usize].into_iter().flat_map(&nodes).collect::<Vec<u32>>();

@@ -11,8 +11,7 @@ use cembra_value::{Array, ArrayBuilder, Code, Diagnostic, Edge, EdgeFault, EdgeF
 use std::fmt::{self, Write};
 
 impl Cursor<'_> {
-    /// Returns true if an array literal such as `[i32?]{1, NA, 3}` begins at the current token. An array type directly before a brace occurs nowhere
-    /// else.
+    /// Returns true if an array literal such as `[i32?]{1, NA, 3}` begins at the current token: an array type that is directly followed by a brace.
     pub(super) fn at_array_literal(&self) -> bool {
         let mut ahead = self.ahead();
         if self.token.kind != TokenKind::OpenSquare || !self.is_type_name(&ahead.next()) {
@@ -26,7 +25,7 @@ impl Cursor<'_> {
             && next_is(TokenKind::CloseSquare).zip(next_is(TokenKind::OpenCurly)).is_some_and(|(a, b)| a.end == b.start)
     }
 
-    /// Reads a literal, or literals in square brackets, whose type is not determined by the literal itself. Returns `None` if a literal is
+    /// Reads a literal, or a list of literals in square brackets, for a place that determines the type, as in a test. Returns `None` if a literal is
     /// malformed, after recording the problem.
     pub(super) fn read_literal(&mut self) -> Result<Option<Literal>, Stop> {
         if self.token.kind == TokenKind::OpenSquare && !self.at_array_literal() {
@@ -75,8 +74,8 @@ impl Cursor<'_> {
         Ok(known)
     }
 
-    /// Reads the content of an edge (a grouping of elements) in braces: either split points, or a mapping to groups, a colon and the number of
-    /// groups. Returns `None` if the content is malformed, after recording the problem.
+    /// Reads the content of an edge (a grouping of elements) in braces: split points (`0, 2, 5`), the group of each element and the number of groups
+    /// (`1, NA : 2`), or the number of elements of an edge to a scalar. Returns `None` if the content is malformed, after recording the problem.
     pub(super) fn read_edge(&mut self, edge: EdgeType) -> Result<Option<Edge>, Stop> {
         let span = self.token.span;
         let made = match edge {

@@ -28,7 +28,7 @@ pub struct OpenCall {
     pub callee: Span,
     /// The number of complete arguments before the cursor.
     pub argument: usize,
-    /// True if an argument of this call begins at the cursor, so that it may be named.
+    /// True if an argument of this call begins at the cursor, so that the name of a parameter may be written there (`digits = 2`).
     pub begins: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct OpenCall {
 pub struct CursorContext {
     /// The span of the name or path that ends at the cursor; empty if no name ends there.
     pub word: Span,
-    /// The kind of text that `word` may be.
+    /// The kind of text that may be written at the cursor, in place of `word`.
     pub expected: ExpectedAt,
     /// The innermost call that encloses the cursor; `None` if there is none.
     pub call: Option<OpenCall>,
@@ -50,8 +50,8 @@ struct Open {
     commas: usize,
 }
 
-/// Returns the context of a cursor at the byte `at` of `text`. Only the text from byte `start` on is read, so a statement must begin there. An
-/// index beyond the text or inside of a character is rounded down.
+/// Returns the context of a cursor at the byte `at` of `text`. Only the text from byte `start` on is read, so a statement must begin at `start`. If
+/// `start` or `at` is beyond the text or inside of a character, it is rounded down.
 ///
 /// ```
 /// use cembra_expr::{ExpectedAt, cursor_context};

@@ -215,13 +215,14 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// Consumes an opening bracket of the kind `kind` as [`open`](Self::open) does. Another token is an error, whose message has the words
-    /// `expected`.
+    /// Consumes an opening bracket of the kind `kind` as [`open`](Self::open) does. Any other token is an error; `expected` describes the bracket in
+    /// the error message.
     pub(super) fn require_open(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { self.open() } else { Err(self.unexpected(expected)) }
     }
 
-    /// Consumes the bracket that closes the bracket opened at `open`, and decreases the nesting depth. Another token is an error.
+    /// Consumes the bracket of the kind `kind` that closes the bracket opened at `open`, and decreases the nesting depth. Any other token is an
+    /// error; `expected` describes the closing bracket in the error message.
     pub(super) fn close(&mut self, kind: TokenKind, open: Span, expected: &str) -> Result<Span, Stop> {
         if self.token.kind != kind {
             return Err(self.unclosed(open, expected));
@@ -231,7 +232,7 @@ impl<'s> Cursor<'s> {
         Ok(bracket)
     }
 
-    /// Consumes a token of the kind `kind`. Another token is an error, whose message has the words `expected`.
+    /// Consumes a token of the kind `kind`. Any other token is an error; `expected` describes the token in the error message.
     pub(super) fn require(&mut self, kind: TokenKind, expected: &str) -> Result<Span, Stop> {
         if self.token.kind == kind { Ok(self.advance().span) } else { Err(self.unexpected(expected)) }
     }
@@ -269,7 +270,8 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Records a problem after which reading continues, even if only syntax problems are recorded, because tokens may have been misread.
+    /// Records a problem after which reading of the statement continues. The problem is recorded even if only syntax problems are recorded, because
+    /// it may mean that tokens were misread.
     pub(super) fn report_syntax(&mut self, problem: Diagnostic) {
         self.record(problem);
     }
@@ -300,13 +302,15 @@ impl<'s> Cursor<'s> {
         Stop
     }
 
-    /// Records the error that the current token is none of the tokens that the words `expected` describe. The rest of the statement is skipped.
+    /// Records the error that the current token is unexpected. The words `expected` describe the possible tokens. The rest of the statement is
+    /// skipped.
     pub(super) fn unexpected(&mut self, expected: &str) -> Stop {
         let problem = self.describe_unexpected(expected);
         self.stop(problem)
     }
 
-    /// Records that the current token neither continues nor closes the bracket opened at `open`. The rest of the statement is skipped.
+    /// Records the error that the current token neither continues nor closes the bracket opened at `open`. The words `expected` describe the possible
+    /// tokens. The rest of the statement is skipped.
     pub(super) fn unclosed(&mut self, open: Span, expected: &str) -> Stop {
         let problem = match self.token.kind {
             kind if ends_text(kind) => Diagnostic::new(Code::Bracket, "this bracket is never closed")
@@ -336,7 +340,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// Returns the error for a current token that is none of the tokens that `expected` describes.
+    /// Returns the error that the current token is unexpected. The words `expected` describe the possible tokens.
     pub(super) fn describe_unexpected(&self, expected: &str) -> Diagnostic {
         let Token { kind, span, .. } = self.token;
         let text = self.text(span);
@@ -451,7 +455,7 @@ const LONGEST_SIGN: usize = 4;
 /// The number of bytes before a token that are searched for a comment sign.
 const LOOKED_BACK: usize = 100;
 
-/// Returns true for tokens that cannot be inside of a statement: they begin one, separate two, or end the text.
+/// Returns true for tokens that cannot be inside of a statement: a word that begins a statement, a `;` between statements, or the end of the text.
 pub(super) fn ends_text(kind: TokenKind) -> bool {
     kind.begins_statement() || matches!(kind, TokenKind::End | TokenKind::Semicolon)
 }

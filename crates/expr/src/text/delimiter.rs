@@ -5,8 +5,8 @@ use std::ops::Range;
 /// The possible delimiters, in order of preference.
 const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Returns the delimiter of a CSV that begins with `start`: the one that occurs most often in the first line outside of quotes. If two occur
-/// equally often, the first of comma, semicolon and tab is returned. For `a;b,c;d` the delimiter is the semicolon.
+/// Returns the delimiter of a CSV file that begins with `start`: the one that occurs most often in the first line outside of quotes. If two
+/// delimiters occur equally often, the first of comma, semicolon and tab is returned. For `a;b,c;d` the delimiter is the semicolon.
 #[must_use]
 pub fn found_delimiter(start: &[u8]) -> u8 {
     let mut counts = [0_usize; DELIMITERS.len()];
@@ -52,8 +52,8 @@ impl QuoteFault {
     }
 }
 
-/// Returns the index of the quote that ends a quoted field; `None` if no quote ends it. `from` is the index after the opening quote. Two quotes in a
-/// row are one quote in the field.
+/// Returns the index of the quote that ends a quoted field; `None` if no quote ends the field. `from` is the index after the opening quote. Two
+/// quotes in a row (`""`) stand for one quote in the field, and do not end it.
 #[must_use]
 #[inline]
 pub fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {

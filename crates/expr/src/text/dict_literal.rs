@@ -81,7 +81,7 @@ impl Cursor<'_> {
         Ok(QType::Dict(key, value))
     }
 
-    /// Reads the name of a scalar type. Another token is an error, whose message has the words `expected`.
+    /// Reads the name of a scalar type. Any other token is an error; `expected` describes the type in the error message.
     pub(super) fn read_scalar_type(&mut self, expected: &str) -> Result<Scalar, Stop> {
         let name = if self.at_type_name() { types::named(self.text(self.token.span)) } else { None };
         let Some(TypeName::Of(QType::Scalar(scalar))) = name else { return Err(self.unexpected(expected)) };
@@ -89,7 +89,8 @@ impl Cursor<'_> {
         Ok(scalar)
     }
 
-    /// Reads entries in braces without explicit types. Returns `None` if an entry is malformed, after recording the problem.
+    /// Reads the entries of a dictionary without explicit types, in braces: `{"CH": 1.08, "DE": missing}`. Returns `None` if an entry is malformed,
+    /// after recording the problem.
     pub(super) fn read_dict_in_braces(&mut self) -> Result<Option<Value>, Stop> {
         let open = self.open()?;
         let entries =
@@ -118,8 +119,8 @@ impl Cursor<'_> {
         Ok(entries.and_then(|entries| self.made_of(entries, braces)).map(Value::from))
     }
 
-    /// Reads entries of a dictionary with explicit types, up to the closing brace. Returns `None` if an entry is malformed, after recording the
-    /// problem.
+    /// Reads the entries of a dictionary with explicit types `key` and `value`, up to the closing brace. Returns `None` if an entry is malformed,
+    /// after recording the problem.
     pub(super) fn read_typed_entries(&mut self, key: Scalar, value: Scalar) -> Result<Option<Dict>, Stop> {
         let start = self.token.span;
         let entries = self.read_entries(|cursor, is_key| {

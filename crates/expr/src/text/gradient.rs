@@ -18,7 +18,8 @@ pub(super) struct Gradients {
     looked_at: usize,
 }
 
-/// Returns true if the second operand `by` of a gradient may be an expression. Tuples and labelled tensors may not.
+/// Returns true if `by`, the second operand of a gradient, may be an expression such as `x + 1`: an operator node that makes neither a tuple nor a
+/// labelled tensor.
 pub(super) fn may_be_expression(graph: &Graph, by: NodeId) -> bool {
     let Node::Operator(name, _) = graph.node(by) else { return false };
     !matches!(&**graph.name(name), MAKE_TUPLE | MAKE_NAMED | AT_LABELS)
@@ -34,8 +35,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl Gradients {
-    /// Returns the problem with a gradient of `of` with respect to `by`, which is written as `text` at the span `at`; `None` if the gradient is
-    /// valid.
+    /// Returns the problem with a gradient of `of` with respect to `by`; `None` if the gradient is valid. `text` is the text of `by`, and `at` is the
+    /// span of that text.
     pub(super) fn check(&mut self, graph: &Graph, of: NodeId, by: NodeId, text: &str, at: Span) -> Option<Diagnostic> {
         if !may_be_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
             return None;

@@ -37,7 +37,7 @@ pub(super) struct PlacedText<'s> {
 }
 
 impl<'s> PlacedText<'s> {
-    /// Returns the bytes of this text at `span`; `None` if the span is in another text.
+    /// Returns the part of this text at `span`; `None` if the span is in another text.
     pub(super) fn get(self, span: Span) -> Option<&'s str> {
         let place = |at: u32| (at as usize).checked_sub(self.start);
         self.text.get(place(span.start)?..place(span.end)?)
@@ -69,8 +69,8 @@ impl<'s> Lexer<'s> {
         Lexer { base: placed.start, ..Lexer::within(placed.text, 0..placed.text.len()) }
     }
 
-    /// Returns a lexer for `part`, some bytes of a text. It starts at the first byte, or after a byte order mark if
-    /// `part` begins with one.
+    /// Returns a lexer for the byte range `part` of the text `source`. Reading begins at the first byte of the range, or after a byte order mark if
+    /// the range begins with one.
     pub(super) fn within(source: &'s str, part: Range<usize>) -> Self {
         let (start, source) = (part.start, &source[..part.end]);
         let position = if source[start..].starts_with('\u{FEFF}') { start + 3 } else { start };

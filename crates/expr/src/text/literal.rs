@@ -18,7 +18,7 @@
 //! | untyped missing | `missing` |
 //! | an argument that is not specified | `UNSPECIFIED{}` |
 //!
-//! `TYPE{v}` works for every scalar and optional type, under each of its names, and for Arolla's names also in lower case
+//! `TYPE{v}` works for every scalar and optional type, with each name of the type. Arolla's names may also be in lower case
 //! (`float64{1}`).
 
 use super::cursor::{Cursor, Stop, ends_text};
@@ -73,7 +73,7 @@ impl<'s> Cursor<'s> {
         types::named(&word.to_ascii_uppercase())
     }
 
-    /// Reads a value: a literal with its sign, or a tuple of values, with or without names. Returns `None` if the value is malformed, after
+    /// Reads a value: a literal with its sign, or a tuple of values whose fields may have names. Returns `None` if the value is malformed, after
     /// recording the problem.
     pub(super) fn read_value(&mut self) -> Result<Option<Value>, Stop> {
         // Tuples wait here until their last field is read, so that a deeply nested value needs no stack.
@@ -374,7 +374,8 @@ impl<'s> Cursor<'s> {
         Err(self.unexpected(&format!("a value of type {scalar}")))
     }
 
-    /// Reads the default of an input, which has the type `scalar`: a literal, written with its type or, as inside of `TYPE{..}`, without.
+    /// Reads the default of an input: a literal of the type `scalar`, such as `0.5`. The literal may also be written with its type, as it must be for
+    /// a date: `date"2026-11-20"`.
     pub(super) fn read_default(&mut self, scalar: Scalar) -> Result<Option<ScalarValue>, Stop> {
         let start = self.token.span;
         if self.token.kind == TokenKind::Missing {

@@ -1,4 +1,4 @@
-//! The text language, in which people write models and which programs are printed in.
+//! The text language. People write models in this language, and programs are printed in it.
 //!
 //! ```text
 //! program    = [ "numbers" "f64" ( line end | ";" ) ] { statement ( line end | ";" ) }
@@ -27,7 +27,7 @@
 //! * A statement ends at a line end, unless the line end is inside brackets, after an operator, or before a binary operator, `then` or `else`.
 //! * Inputs, definitions, functions and outputs share one namespace. A name without a definition is a leaf.
 //! * `L.x` is the leaf `x`, even if `x` has another meaning here, and `M.math.add` is the operator. `L["any text"]` is a leaf with any name. `input
-//!   "any text"` and `output "any text"` declare without defining a name.
+//!   "any text"` and `output "any text"` declare an input or an output without defining a name for it.
 //! * Literals are described in `literal`.
 
 mod array_literal;
@@ -88,7 +88,7 @@ pub fn parse(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Resu
     Ok(parser::Parser::new(source, vocabulary, limits).run()?)
 }
 
-/// Parses a model whose inputs the caller declares. The text has no `input` lines for these inputs. Spans count from the start of the text.
+/// Parses a model whose inputs the caller declares. The text must not have `input` lines for these inputs. Spans count from the start of the text.
 ///
 /// ```
 /// use cembra_expr::{Callable, Vocabulary, parse_for};
@@ -169,8 +169,8 @@ pub(crate) fn parse_literal(text: &str) -> Result<Literal, Diagnostics> {
     read_whole(text, &Limits::default(), |cursor| cursor.read_literal())
 }
 
-/// Parses a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. The guarantee of an input's type that no element of an array is missing is
-/// dropped: `[f32]` gives the same type as `[f32?]`.
+/// Parses a type: `f32`, `i64?`, `(f32, text?)`, `OPTIONAL_INT64`. For an input, `[f32]` also guarantees that no element of the array is missing.
+/// This guarantee is dropped: `[f32]` gives the same type as `[f32?]`.
 ///
 /// # Errors
 /// If the text is not a type.

@@ -1,11 +1,11 @@
 //! Applies the number rule of a text without a `numbers` line. By this rule, integers become f64 where they are divided and where the other operand
-//! is a float, and a fraction literal (`1.5`) becomes f64 next to an optional float. The parser does not know types yet. So it marks an operand that
-//! may be an integer to convert: it puts the operator `core._wide` or `core._beside` around the operand, which is removed when types are inferred.
-//! The marks depend only on an operator and its operands, so the printer omits the marks that the parser would add again.
+//! is a float, and a fraction literal (`1.5`) becomes f64 next to an optional float. The parser does not know types yet, so it marks every operand
+//! that may have to be converted: it puts the operator `core._wide` or `core._beside` around the operand. Type inference removes these operators. The
+//! marks depend only on an operator and its operands, so the printer omits the marks that the parser would add again.
 //!
-//! An operand is marked only if two conditions hold: an f32 or a fraction literal is next to it, and the operators
-//! inside of it leave open whether it is an integer. For example, `x * 2` has no marks if the input `x` is declared as
-//! f64, because the two make an f64 anyway.
+//! An operand is marked only if two conditions hold: an f32 or a fraction literal is next to the operand, and the operators inside of the operand
+//! leave open whether it is an integer. For example, `x * 2` has no marks if the input `x` is declared as f64, because an f64 times an integer is an
+//! f64 anyway.
 
 use crate::infix::{
     AT, AT_LABELS, BESIDE, CAST, DECLARED, DECLARED_OPERAND, IN, IN_RANGE, IN_VALUE, LAMBDA, MAKE_ARRAY, MAKE_NAMED,

@@ -1,5 +1,5 @@
-//! Finds the functions that each node must be printed inside of: those whose parameters occur in the node. A `let` for the node must be inside of
-//! them too.
+//! Finds, for each node, the functions inside of which it must be printed: the functions whose parameters occur in the node's expression. A `let` for
+//! the node must be inside of these functions too.
 
 use super::lexer::is_plain_name;
 use crate::infix::LAMBDA;
@@ -21,7 +21,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Finds the scopes of the nodes that are `needed`.
+    /// Finds, for each node that is `needed`, the functions whose parameters occur in the node.
     pub(super) fn new(graph: &Graph, needed: &[bool]) -> Self {
         let mut scopes = Scopes::default();
         let ids = || (0..needed.len()).filter(|index| needed[*index]).map(NodeId::from_index);

@@ -1,5 +1,5 @@
-//! The two spellings of types and values: one for texts that people read, and one for model files, which never changes so that old files stay
-//! readable. The parser reads both.
+//! The two spellings of types and values: one for texts that people read, and one for model files. The spelling in model files never changes, so that
+//! old files stay readable. The parser reads both spellings.
 
 use super::types::write_field_name;
 use super::written_literal::write_value;

@@ -83,7 +83,7 @@ impl TokenKind {
         }
     }
 
-    /// Returns true for kinds of tokens that form one number with a minus sign before them.
+    /// Returns true for tokens that are numbers, such as `1.5`, `inf` and `nan`: with a minus sign before it, such a token is one number.
     pub(super) fn is_number(self) -> bool {
         matches!(self, TokenKind::Number | TokenKind::Inf | TokenKind::Nan)
     }

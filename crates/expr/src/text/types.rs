@@ -32,7 +32,7 @@ pub(super) enum TypeName {
     Structs,
 }
 
-/// Returns the meaning of the type name `word`; `None` if the word is not one.
+/// Returns the meaning of the type name `word`; `None` if the word is not the name of a type.
 pub(super) fn named(word: &str) -> Option<TypeName> {
     if let Some(scalar) = Scalar::ALL.into_iter().find(|s| s.short_name() == word || s.name() == word) {
         return Some(TypeName::Of(QType::Scalar(scalar)));

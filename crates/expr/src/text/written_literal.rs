@@ -1,4 +1,4 @@
-//! Writes literals in a form that `literal` reads back as the same value, bit for bit.
+//! Writes literals in the form that the module `literal` reads back as the same value, bit for bit.
 
 use super::literal::STRUCTS;
 use super::spelling::Spelling;

@@ -20,7 +20,7 @@ const TILES: u32 = 15;
 const NAMED_TUPLE: u32 = 7;
 
 /// Returns an error if a file has more nodes, inputs, outputs, names or literals than the limit on nodes, more operands or spans than the limit on
-/// operands, or more parts of literals, or field names, than the limit on literal bytes.
+/// operands, or more literal parts or field names than the limit on literal bytes.
 pub(super) fn check(file: &[u8], limits: &Limits) -> Result<(), Diagnostic> {
     let mut counts = [0_usize; TILES as usize + 1];
     let mut parts = 0;

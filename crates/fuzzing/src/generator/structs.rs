@@ -1,5 +1,5 @@
-//! Generates operators that make structs, read their fields and choose between them, optional or not. This module derives the types of results from
-//! the definition of the language, because the library's type inference is what is tested.
+//! Generates operators that make structs, read fields of structs, and choose between structs; the structs may be optional. This module derives the
+//! types of results from the definition of the language, because the library's type inference is what is tested.
 
 use super::Pool;
 use crate::config::pick;

@@ -1,5 +1,5 @@
 //! Random tilings of tensors, and the tilings of a graph's values. Each operation determines which axes of its operands must have the same tiling,
-//! and the tiling of its result. This module does not depend on which tiles are present, and on their content.
+//! and the tiling of its result. This module depends neither on the set of tiles that are present nor on their content.
 
 use cembra::Error;
 use cembra::tensor::{Labels, Slice, TensorGraph, TensorNodeId};
@@ -33,8 +33,8 @@ impl Tilings {
         Tilings { is_of_blocks: true, ..Tilings::new(seed) }
     }
 
-    /// Returns an extent of at least `least` whose axis contains all tiles of the axis with the extent `extent`, and the range of these tiles. No
-    /// other axis has the new extent.
+    /// Returns the extent of a longer axis, in which the axis with the extent `extent` is a block, and the range of the block's tiles. The longer
+    /// extent is at least `least`, and no other axis has it.
     pub(super) fn wider(&mut self, extent: usize, least: usize) -> Result<(usize, Range<u64>), Error> {
         if let Some(known) = self.wider.get(&extent) {
             return Ok(known.clone());

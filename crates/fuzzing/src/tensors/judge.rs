@@ -1,5 +1,6 @@
-//! Checks the laws for tensor graphs. The backends must agree, and operations on indices must match their definition. Rewriting, copying leaves,
-//! plans, sessions and the order of integer products must not change a bit. For a broken law, the first node whose value is wrong is reported.
+//! Checks the laws for tensor graphs. The backends must agree, and operations on indices must match their definition. No bit of a result may change
+//! if the graph is rewritten, if its leaves are copied, if it runs as a plan or in a session, or if integer products are computed in another order.
+//! For a broken law, the first node whose value is wrong is reported.
 
 use super::direct::{self, Dense};
 use super::graphs::Case;

@@ -1,5 +1,6 @@
-//! Tests random assignments to tensors in models, with small integers as elements. The results are compared with explicit sums over all labels.
-//! Damaged texts of these models are tested too; the library may reject them. Everything is parsed, compiled and run through the public interface.
+//! Tests random assignments to tensors in models, with small integers as elements. An assignment such as `c("i,j") += a("i,k") * b("k,j")` is parsed,
+//! compiled and run through the public interface, and the result is compared with explicit sums over the index labels. Randomly damaged texts of the
+//! models are run too; the library may reject these.
 
 use super::Finding;
 use super::direct::{Dense, indices};
@@ -174,7 +175,7 @@ fn whole(dense: &Dense, function: &str) -> f64 {
     }
 }
 
-/// An assignment to a tensor, such as `c("i,j") += a("i,k") * b("k,j")`, and tensors for the names in it.
+/// An assignment to a tensor, such as `c("i,j") += a("i,k") * b("k,j")`, and the tensors that the names in the assignment stand for.
 pub(super) struct Statement {
     pub(super) line: String,
     pub(super) tensors: BTreeMap<String, Tensor>,
@@ -216,12 +217,12 @@ pub(super) fn statement(random: &mut Rng) -> Result<Statement, cembra::Error> {
 }
 
 impl Statement {
-    /// Returns the text of a model that has the assignment as a line.
+    /// Returns the text of a model that declares the tensors as inputs, and then has the assignment as a line.
     pub(super) fn text(&self) -> String {
         model_of(&self.line, &self.tensors)
     }
 
-    /// Returns the expected value of the assignment. It is exact, except for the signs of zeros.
+    /// Returns the expected value of the target after the assignment. Its elements are exact, except for the signs of zeros.
     pub(super) fn expected(&self) -> Result<Tensor, cembra::Error> {
         let dense: BTreeMap<String, Dense> =
             self.tensors.iter().map(|(name, tensor)| (name.clone(), Dense::of(tensor))).collect();
@@ -264,7 +265,7 @@ fn model_of(line: &str, tensors: &BTreeMap<String, Tensor>) -> String {
     text + line
 }
 
-/// Returns the tensors for the inputs of `executor`, from `tensors` by name; `None` if an input has another name.
+/// Returns, for each input of `executor`, the tensor in `tensors` with the input's name; `None` if an input's name is not in `tensors`.
 pub(super) fn given(executor: &Executor, tensors: &BTreeMap<String, Tensor>) -> Option<Vec<Tensor>> {
     executor.inputs().iter().map(|field| tensors.get(&*field.name).cloned()).collect()
 }

@@ -25,8 +25,8 @@ struct Reversed {
     has_form: bool,
 }
 
-/// Adds the tensor `x` with all axes reversed to the graph, as a user-defined operation. With `has_form`, the operation can also compute single
-/// elements.
+/// Adds a user-defined operation to the graph that reverses the order of the indices on all axes of `x`. With `has_form`, the operation can also
+/// compute single elements.
 pub(super) fn reversed(graph: &mut TensorGraph, x: TensorNodeId, has_form: bool) -> Result<TensorNodeId, Error> {
     graph.custom(Arc::new(Reversed { has_form }), &[x])
 }

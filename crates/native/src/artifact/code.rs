@@ -19,8 +19,8 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The most stack that an evaluation of a plan may take, in bytes, counting all of the plan's functions that call one
-/// another.
+/// The most stack that an evaluation of a plan may take, in bytes: the sum over the plan's functions that are active at
+/// the same time.
 pub const STACK_BYTES: usize = 256 << 10;
 
 /// The stack that a call takes besides the function's frame, in bytes: the return address and the caller's frame pointer.
@@ -48,14 +48,15 @@ pub(crate) struct Code {
 /// The listings of a plan's compilation, which `explain` shows: the functions in Cranelift's form, and the machine code.
 #[derive(Clone, Debug, Default)]
 pub struct Listings {
-    /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator. The origins of a line are the plan's steps, by index.
+    /// The plan's functions in Cranelift's textual form (CLIF), as passed to the code generator. Each line has its origins: the indices of the plan's
+    /// steps that it was made for.
     pub clif: Listing,
     /// The machine code as text, printed by the code generator.
     pub vcode: String,
     /// The bytes of the plan's machine code.
     pub code: Vec<u8>,
-    /// The byte ranges in the machine code, each with the step of the plan that it belongs to, in ascending order. Bytes outside of these ranges
-    /// belong to a function as a whole.
+    /// The ranges of bytes in the machine code that belong to single steps of the plan, in ascending order, each with its step. Bytes outside of
+    /// these ranges belong to a function as a whole, not to a step.
     pub steps: Vec<(Range<usize>, StepId)>,
 }
 
@@ -98,7 +99,8 @@ pub(crate) fn generate(
 }
 
 /// Generates the machine code of a plan as a loop over the rows of columns. `columns` are the memory layouts of these
-/// columns: first of the plan's inputs, then of its outputs. `None` if the plan is split into several functions.
+/// columns: first of the columns for the plan's inputs, then of those for its outputs. `None` if the plan is split into
+/// several functions.
 ///
 /// # Errors
 /// The errors of `generate`.
@@ -256,8 +258,8 @@ fn stack(code: &CompiledCode) -> usize {
     code.buffer.frame_layout().map_or(0, |frame| frame.frame_to_fp_offset as usize) + CALL_STACK
 }
 
-/// Returns the signature of compiled plans, in the terms of the code generator. It is the same as that of the Rust type
-/// `RawFunction`.
+/// Returns the signature of compiled plans, as a value of the code generator. The Rust type `RawFunction` has the same
+/// signature.
 pub(crate) fn signature(isa: &dyn TargetIsa) -> ir::Signature {
     let mut signature = ir::Signature::new(isa.default_call_conv());
     signature.params.extend([AbiParam::new(types::I64); 4]);

@@ -66,7 +66,7 @@ impl Compiled {
         self.function
     }
 
-    /// Sets the table of kernel calls in `context`. A caller of the raw function must do this; `call` does it by itself.
+    /// Sets the table of kernel calls in `context`. A caller of the raw function must call this before; `call` does so itself.
     pub fn prepare_context(&self, context: &mut Context) {
         // SAFETY: CODE-ALIVE: a caller of the bare function owns the compiled plan, which has the table.
         unsafe { context.set_calls(self.calls.table.as_ptr()) };

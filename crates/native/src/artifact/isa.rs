@@ -72,8 +72,8 @@ const SETTINGS: &[(&str, &str)] = &[
 /// The code generator's settings for a machine and a tier.
 #[derive(Clone)]
 pub(crate) struct Codegen {
-    /// The settings for most functions, without the code generator's optimisation. For straight-line code and branches, optimisation would take a
-    /// quarter of the compile time and gain nothing.
+    /// The settings for most functions, without the code generator's optimisation. For functions of only straight-line code and branches,
+    /// optimisation would take a quarter of the compile time and gain nothing.
     pub(crate) fast: OwnedTargetIsa,
     /// The settings for functions that gain from the code generator's optimisation; `None` in the tier `Quick`.
     pub(crate) optimising: Option<OwnedTargetIsa>,

@@ -41,7 +41,7 @@ enum RowCalls {
 /// Compiles a plan to evaluate the rows of columns. `forms` are the memory layouts of the columns: first for the plan's inputs, then for its outputs.
 ///
 /// # Errors
-/// If the forms do not fit the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or there is no
+/// If `forms` do not fit the plan's inputs and outputs, the machine is not supported, a limit is exceeded, or there is no
 /// memory for the code.
 pub fn compile_rows(plan: &Plan, forms: &[ColumnForm], tier: Tier, budget: &Budget) -> Result<CompiledRows, Error> {
     check_forms(plan, forms)?;

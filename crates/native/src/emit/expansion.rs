@@ -1,5 +1,5 @@
-//! Scaling and splitting of floats, for which the code generator has no instructions. They are expanded to simpler
-//! instructions, on scalars or on vectors.
+//! Scaling of floats by powers of two, and splitting of floats into exponent and mantissa. The code generator has no
+//! instructions for these operations, so they are expanded to simpler instructions, on scalars or on vectors.
 
 use super::instructions::{choose, compare, constant, shift};
 use super::state::FunctionState;

@@ -1,7 +1,6 @@
-//! Emission of the instructions of a tape (a straight-line program), each by itself, given the machine values of its
-//! operands. Scalars and vectors use the same builder methods, chosen by the types of the operands, so the scalar and
-//! the vector code generation share this module. Vector types, and operations that must be done lane by lane, are in
-//! `lanes`.
+//! Emission of single instructions of a tape (a straight-line program), given the machine values of the operands.
+//! Scalars and vectors use the same builder methods, chosen by the types of the operands, so the scalar and the vector
+//! code generation share this module. Vector types, and operations that must be done lane by lane, are in `lanes`.
 
 use super::memory::clif_type;
 use super::state::FunctionState;
@@ -25,8 +24,8 @@ pub(crate) fn suited(tape: &Tape, op: Bin, a: Val, b: Val) -> (Bin, Val, Val) {
     if float && op == Bin::Mul && tape.known_bits(b) == Some(two) { (Bin::Add, a, a) } else { (op, a, b) }
 }
 
-/// Emits a comparison, or its negation if `opposite`. For scalars the result is a byte that is 0 or 1; for vectors, each lane
-/// is all zeros or all ones.
+/// Emits a comparison, or its negation if `opposite` is set. For scalars the result is a byte that is 0 or 1; for vectors,
+/// each lane is all zeros or all ones.
 pub(crate) fn compare(
     builder: &mut FunctionBuilder<'_>,
     op: Cmp,
@@ -56,7 +55,7 @@ pub(crate) fn compare(
     builder.ins().icmp(if opposite { cc.complement() } else { cc }, a, b)
 }
 
-/// Emits a selection: `on` where the comparison result `holds` is true, else `off`.
+/// Emits a selection: the result is `on` where `holds`, the result of a comparison, is true, else `off`.
 pub(crate) fn choose(builder: &mut FunctionBuilder<'_>, holds: ir::Value, on: ir::Value, off: ir::Value) -> ir::Value {
     let ty = builder.func.dfg.value_type(on);
     if !ty.is_vector() {
@@ -102,8 +101,8 @@ fn float_type(ty: ir::Type) -> MachineType {
 }
 
 impl FunctionState<'_> {
-    /// Emits the operation `op` on a scalar. A vector is possible too, if `op` is not a conversion and the processor has a
-    /// vector instruction for it.
+    /// Emits the operation `op` on `a`, a scalar. `a` may be a vector if `op` is not a conversion and the processor has a
+    /// vector instruction for `op`.
     pub(crate) fn unary(&mut self, builder: &mut FunctionBuilder<'_>, op: Un, a: ir::Value) -> ir::Value {
         let from = builder.func.dfg.value_type(a);
         let (float, narrow) = (from.lane_type().is_float(), from.lane_type() == types::F32);

@@ -4,8 +4,8 @@ use cranelift_codegen::isa::{CallConv, TargetIsa};
 use cranelift_codegen::settings::RegallocAlgorithm;
 use target_lexicon::Architecture;
 
-/// Returns true in the tier `Quick`, where registers are allocated in one pass. There the number of instructions
-/// determines the compile time, not the number of values that are live in registers.
+/// Returns true in the tier `Quick`, where registers are allocated in one pass. In this tier, the number of
+/// instructions determines the compile time, not the number of values that are live in registers.
 pub(crate) fn is_quick(isa: &dyn TargetIsa) -> bool {
     isa.flags().regalloc_algorithm() == RegallocAlgorithm::SinglePass
 }
@@ -15,8 +15,8 @@ pub(crate) fn has_vectors(isa: &dyn TargetIsa) -> bool {
     matches!(isa.triple().architecture, Architecture::X86_64 | Architecture::Aarch64(_))
 }
 
-/// Returns true if the target is x86-64, where floats cannot be selected directly and comparisons have a preferred
-/// operand order.
+/// Returns true if the target is x86-64, which has no instruction that selects one of two floats, and prefers a certain
+/// order of the operands of comparisons.
 pub(crate) fn is_x86_64(isa: &dyn TargetIsa) -> bool {
     isa.triple().architecture == Architecture::X86_64
 }

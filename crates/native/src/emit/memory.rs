@@ -33,7 +33,7 @@ pub(crate) fn zero(builder: &mut FunctionBuilder<'_>, ty: ir::Type) -> ir::Value
     }
 }
 
-/// Appends to `out` the machine values by which a value of type `qtype` is passed as block parameters.
+/// Splits `held`, a value of type `qtype`, into the machine values that a jump passes as block parameters, and appends them to `out`.
 pub(crate) fn spread(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, out: &mut Vec<ir::Value>) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => spread_datum(builder, scalar, &held.datum, out),
@@ -156,7 +156,7 @@ pub(crate) fn load_datum(builder: &mut FunctionBuilder<'_>, scalar: Scalar, from
     }
 }
 
-/// Stores a value of type `qtype`, held in `held`, to memory, in the memory layout of that type.
+/// Emits the store of `held`, a value of type `qtype`, to memory, in the memory layout of that type.
 pub(crate) fn store(builder: &mut FunctionBuilder<'_>, qtype: &QType, held: &EmittedValue, to: Memory) {
     match qtype.in_frame() {
         InFrame::Scalar(scalar) => store_datum(builder, scalar, &held.datum, to),

@@ -1,5 +1,5 @@
 //! The state of a function that is being built, besides its instructions: its environment, the signatures that it imports once for all calls, and
-//! facts for the steps after building.
+//! facts that are used after the function is built.
 
 use super::memory::clif_type;
 use cembra_runtime::{Context, FaultKind, RuntimeFn, STATUS_FAULT};
@@ -70,7 +70,7 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// Returns the memory flags for accesses to those fields of the context that change during a call.
+    /// Returns the memory flags for accesses to fields of the context that may change during a call.
     pub(crate) fn context_flags(&self) -> MemFlagsData {
         MemFlagsData::trusted().with_alias_region(Some(self.environment.context_region))
     }
@@ -83,8 +83,8 @@ impl<'a> FunctionState<'a> {
         }
     }
 
-    /// Emits a return from the function with a fault of `kind`. The code stores the bits of `operands`, and the `site`, to the context's fault
-    /// record.
+    /// Emits a return from the function with a fault of `kind`. The code stores `kind`, `site` and the bits of `operands` to the fault record in the
+    /// evaluation's context.
     pub(crate) fn fail(&self, builder: &mut FunctionBuilder<'_>, kind: FaultKind, operands: [ir::Value; 2], site: u32) {
         let (flags, context) = (self.context_flags(), self.environment.context);
         for (value, offset) in [(site, Context::FAULT_SITE_OFFSET), (kind as u32, Context::FAULT_KIND_OFFSET)] {
@@ -121,7 +121,7 @@ impl<'a> FunctionState<'a> {
         builder.inst_results(call)[0]
     }
 
-    /// Emits a call of a runtime function on floats that preserves all registers. The operands and the result are passed in memory.
+    /// Emits a call of a runtime function on floats. The call preserves all registers, so the operands and the result are passed in memory.
     pub(crate) fn call_preserving(
         &mut self,
         builder: &mut FunctionBuilder<'_>,

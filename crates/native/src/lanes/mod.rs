@@ -2,8 +2,8 @@
 //! a time in vectors, and the last rows singly. The input is only the tape and a description of its arrays, without a plan, a
 //! frame or conditionals.
 //!
-//! When it computes several rows at once, the code finds out only whether one of them fails, before it stores any of their results. The caller must
-//! run the rows again to learn which row fails and why. So vector code records no faults.
+//! Code that computes several rows at once only finds out whether any of these rows fails, and does so before it stores their results. Such code
+//! records no faults: to learn which row fails and why, the caller must run the rows again.
 
 mod player;
 mod ports;
@@ -23,7 +23,7 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The number of rows that vector code computes at a time. The results have the same bits for each of these numbers.
+/// The number of rows that vector code computes at a time. The bits of results do not depend on it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Lanes {
     /// The code computes a single row at a time, by the same instructions as a single evaluation.
@@ -116,7 +116,7 @@ pub fn compile(tape: &Tape, inputs: &[Port], outputs: &[Port], budget: &Budget) 
     compile_for(&isa, tape, [inputs, outputs], lanes, budget)
 }
 
-/// Compiles a finished tape as [`compile`] does, but with a given number of lanes, to compare them.
+/// Compiles a finished tape as [`compile`] does, but with the given number of lanes, so that callers can compare numbers of lanes.
 ///
 /// # Errors
 /// The errors of [`compile`], or an error if the machine does not have the vector instructions that several lanes need.

@@ -1,6 +1,7 @@
 //! Vector code generation: emits the code of a tape for two or four rows at once, in 128-bit vectors. It shares the emission of instructions
-//! (`crate::emit`) with scalar code generation. The two generators are separate because their values differ. Vector code has vectors, masks of two
-//! widths, and faults that are tested at the end of the tape. Scalar code has single values, bytes, pairs and branches.
+//! (`crate::emit`) with scalar code generation. The two generators are separate because they represent values differently. Vector code has vectors,
+//! masks of two widths, and one test for faults at the end of the tape. Scalar code has single values, masks as bytes, pairs of instructions, and
+//! branches.
 //!
 //! Operations without a vector instruction are done lane by lane, with scalar instructions.
 
@@ -103,7 +104,7 @@ impl<'p, 'b, 'f> VectorEmitter<'p, 'b, 'f> {
         self.builder.ins().vany_true(all)
     }
 
-    /// Returns the vectors that hold the numeric result of instruction `val`.
+    /// Returns the vectors with the result of the instruction `val`, whose result is a number.
     pub(crate) fn numbers(&mut self, val: Val) -> Vectors {
         match &self.made[val.index()] {
             EmittedResult::Numbers(numbers) => numbers.clone(),

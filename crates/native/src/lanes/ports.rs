@@ -40,8 +40,9 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Returns the accumulators (chains) of an output that is summed, for the rows from `row` on: each of these rows is
-    /// added to its own accumulator. There are at most [`CHAINS`] rows, and `row` is a multiple of their number.
+    /// Returns the accumulators (chains) of an output that is summed, for the rows from `row` on: row `r` is added to
+    /// the accumulator `r % CHAINS` in `array`. There must be at most [`CHAINS`] rows, and `row` must be a multiple of
+    /// the number of rows.
     pub(super) fn of_chains(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value) -> Rows {
         Rows { array, first: builder.ins().band_imm_s(row, CHAINS as i64 - 1) }
     }
@@ -122,7 +123,7 @@ impl Rows {
     }
 }
 
-/// Returns the mask width whose `lanes` lanes fill one whole vector. The bits of output masks are made from masks of this width.
+/// Returns the width at which the lanes of a mask fill exactly one vector. The bits of output masks are made from masks of this width.
 pub(super) const fn width_of_bits(lanes: Lanes) -> Width {
     match lanes {
         Lanes::Four => Width::Single,
@@ -136,7 +137,7 @@ pub(super) fn bits_of(builder: &mut FunctionBuilder<'_>, mask: &Vectors) -> ir::
     builder.ins().uextend(types::I64, bits)
 }
 
-/// Inserts `bits` into `word` at the bit of the row `first`. The bits of `word` at these positions must be zeros.
+/// Inserts `bits`, one per lane, into `word`, from the bit for the row `first` on. The bits of `word` at these positions must be zeros.
 pub(super) fn gathered(
     builder: &mut FunctionBuilder<'_>,
     word: ir::Value,
@@ -148,7 +149,7 @@ pub(super) fn gathered(
     builder.ins().bor(word, bits)
 }
 
-/// Stores the 64-bit `word` that contains the bit of `row` to an array of bits.
+/// Stores `word`, the 64 bits that include the bit for `row`, to its place in an array of bits.
 pub(super) fn store_word(builder: &mut FunctionBuilder<'_>, array: ir::Value, row: ir::Value, word: ir::Value) {
     let number = builder.ins().ushr_imm_u(row, 6);
     let offset = builder.ins().ishl_imm_u(number, 3);

@@ -1,6 +1,6 @@
-//! Tests of vector code for a processor with little more than vector code needs: without fused multiply-add,
-//! comparisons of 64-bit integers, and instructions with three operands. The tests outside of this crate run on this
-//! machine's processor, which has more instructions.
+//! Tests of vector code for an old processor, which has little more than the required instructions: no fused
+//! multiply-add, no comparisons of 64-bit integers, and no instructions with three operands. Tests outside of this
+//! crate run vector code for this machine's processor, which has more instructions.
 
 use super::*;
 use cembra_ops::{Lower, OperandType, Registry, record};

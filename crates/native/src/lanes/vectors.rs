@@ -14,7 +14,7 @@ pub(crate) type Vectors = SmallVec<[ir::Value; 2]>;
 /// The size in bytes of a 128-bit vector.
 pub(crate) const SIZE: usize = 16;
 
-/// The width of a mask's lanes, each all ones or all zeros. It is the width of the numbers whose comparison gave the mask.
+/// The width of the lanes of a mask: the width of the numbers whose comparison gave the mask. Each lane is all ones or all zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     /// The mask's lanes have 32 bits each.

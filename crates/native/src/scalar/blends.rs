@@ -1,7 +1,7 @@
 //! Blends: selections of floats by comparisons of floats, computed in vector registers. In a vector register a mask is
 //! as wide as a float, and a selection is three logical operations. The usual scalar selection uses integer registers,
-//! so each float must be moved there and back. The vectors hold the float in every lane; the result is the first lane,
-//! and the other lanes are not used. This is for code that computes one row; code for many rows is in `crate::lanes`.
+//! so each float must be moved there and back. Each vector holds one float in all its lanes; only the first lane is
+//! used as the result. This is for code that computes one row; code for many rows is in `crate::lanes`.
 
 use super::playing::{ScalarEmission, vector_of};
 use crate::emit::{clif_type, instructions, machine};
@@ -81,8 +81,8 @@ fn find(isa: &dyn TargetIsa, tape: &Tape) -> Vec<VectorForm> {
     if moved < saved { forms } else { Vec::new() }
 }
 
-/// The choice between scalar and vector code for a tape's instructions, and the vectors emitted so far. Both lists are empty if no instruction is
-/// computed in vectors.
+/// The choice between scalar and vector code for a tape's instructions, and the vectors emitted so far. Both lists have an entry per instruction;
+/// they are empty if no instruction is computed in vectors.
 pub(super) struct Blends {
     forms: Vec<VectorForm>,
     vectors: Vec<Option<ir::Value>>,

@@ -11,7 +11,7 @@ const FARTHEST: usize = 64;
 pub(super) struct Pair {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// The instructions that the second instruction of the pair needs, as far as they come after the first, in the
+    /// The instructions after the first and before the second instruction of the pair that the second one needs, in the
     /// order of the tape.
     pub(super) between: Vec<usize>,
 }

@@ -1,5 +1,5 @@
-//! Scalar code generation: emits a tape's instructions into a function builder, for one row, with masks as bytes. It only
-//! selects machine instructions; the rules that recorded the tape have defined the meaning.
+//! Scalar code generation: emits a tape's instructions into a function builder, for one row, with masks as bytes. This step
+//! only selects machine instructions; the lowering rules, which recorded the tape, define the results.
 
 use super::blends::Blends;
 use super::pairs::{self, Pair};

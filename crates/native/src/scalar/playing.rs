@@ -1,5 +1,5 @@
-//! A tape whose scalar code is being emitted: the results so far, and access to operands as they are, in a register, or
-//! as integers.
+//! A tape whose scalar code is being emitted: the results so far, and functions that return an operand as it is, in a
+//! register, or as an integer.
 
 use crate::emit::{FunctionState, clif_type, instructions};
 use cembra_runtime::MachineType;

@@ -1,6 +1,6 @@
 //! Loads that are repeated with another type. If a float is needed as an integer, and comes from memory that does not change, the memory is loaded
-//! again as an integer, without a move between kinds of registers. The earlier load is removed if it has no other use. Without this, benchmark S3,
-//! which selects among eight inputs, takes 5 % longer.
+//! again as an integer. This avoids a move from a float register to an integer register. The earlier load is removed if it has no other use. Without
+//! the repeated loads, benchmark S3, which selects among eight inputs, takes 5 % longer.
 
 use super::playing::ScalarEmission;
 use cembra_tape::Val;

@@ -11,9 +11,9 @@ const LONGEST: u64 = 32;
 /// The longest text that is compared without a branch, in bytes: two words.
 const LONGEST_AT_ONCE: u64 = 16;
 
-/// Emits a comparison of a string with a literal of `length` bytes, which gives the result of `RuntimeFn::TextsDiffer`. If a mask says that the
-/// string has another length, the result is `otherwise`. The code has no branch, which would be unpredictable: a string of another length is replaced
-/// by the literal itself. `None` if the literal is too long.
+/// Emits a comparison of a string with a literal of `length` bytes, which gives the result of `RuntimeFn::TextsDiffer`. If `mask` is false, the
+/// string has another length, and the result is `otherwise`. The code has no branch, which would be unpredictable: a string of another length is
+/// replaced by the literal itself. `None` if the literal is too long.
 pub(super) fn differ_at_once(
     builder: &mut FunctionBuilder<'_>,
     mask: ir::Value,

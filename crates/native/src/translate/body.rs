@@ -57,8 +57,8 @@ pub(super) struct Body<'a, 'b, 'f> {
     /// The alias region of all columns; `None` before the first access to a column. Accesses to columns do not overlap
     /// accesses to other regions.
     columns: Option<AliasRegion>,
-    /// True if a branch has just ended and needs no jump, because a conditional at its end has jumped to the branch's
-    /// join block.
+    /// True if the branch that ends needs no jump to its join block, because a conditional at the end of the branch has
+    /// jumped there already.
     pub(super) has_joined: bool,
 }
 
@@ -160,7 +160,7 @@ impl<'a, 'b, 'f> Body<'a, 'b, 'f> {
         }
     }
 
-    /// Emits the store of `value`, held in `held`, to the location `place`.
+    /// Emits the store of `value`, whose machine values are `held`, to the location `place`.
     pub(super) fn store(&mut self, value: ValueId, held: &EmittedValue, place: ValueLocation) {
         let to = self.memory(place);
         memory::store(self.builder, &self.outline.plan.value(value).qtype, held, to);

@@ -1,7 +1,7 @@
 //! Conditionals: the code branches to one of two blocks, which jump to a common join block, whose parameters are the
-//! result. A conditional at the end of a branch uses the join block of the conditional around it. Otherwise the result
-//! would be passed on from join block to join block, and with the tier `Quick` each of them would cost moves (benchmark
-//! S5: 5 % of a call, 21 % for calls that wait for each other).
+//! result. A conditional at the end of a branch uses the join block of the enclosing conditional. Otherwise the result
+//! would be passed on from join block to join block, and in the tier `Quick` each join block would cost register moves
+//! (benchmark S5: 5 % of a call, 21 % for calls that wait for each other).
 
 use super::body::Body;
 use cembra_plan::{BlockId, StepId};
@@ -22,8 +22,8 @@ pub(super) struct Branch {
 }
 
 impl Body<'_, '_, '_> {
-    /// Begins the branch that runs if the condition is present. The conditional's result goes to `outer`, the join block of
-    /// the enclosing conditional, if that is given.
+    /// Begins the branch that runs if the condition is present. If `outer`, the join block of the enclosing conditional, is
+    /// given, the conditional's result goes there.
     pub(super) fn begin_branch(&mut self, step: StepId, condition: ir::Value, outer: Option<ir::Block>) -> Branch {
         let [on, off] = [(); 2].map(|()| self.builder.create_block());
         let join = outer.unwrap_or_else(|| {

@@ -1,7 +1,7 @@
-//! Calls. An operator without a rule, which would emit it inline, is called. If its types fit in registers, its
-//! arguments and its result are passed in registers. Otherwise it is called as a kernel: its arguments are stored to
-//! the frame and its result is loaded from there. A large plan is split into several functions. They call each other
-//! with the addresses of the same input, output and frame.
+//! Calls. An operator is called if it has no lowering rule, by which it would be emitted inline. If the types of the
+//! operator fit in registers, its arguments and its result are passed in registers. Otherwise it is called as a kernel:
+//! its arguments are stored to the frame, and its result is loaded from the frame. A large plan is split into several
+//! functions. They call each other with the addresses of the same input, output and frame.
 
 use super::body::Body;
 use super::exits::Exits;

@@ -8,11 +8,11 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AliasRegion, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The most byte offsets that the loop over rows updates from row to row, each shared by all columns with one stride. More offsets would not stay in
-/// registers.
+/// The most byte offsets that the loop over rows updates from row to row, each shared by all columns with the same stride. More offsets would not
+/// stay in registers.
 pub(super) const SHARED_STRIDES: usize = 3;
 
-/// The offset in bytes from the first row to the current one, for all columns with one stride.
+/// The offset in bytes from the first row to the current one, for all columns with the same stride.
 #[derive(Clone, Copy)]
 pub(super) struct RowOffset {
     pub(super) pace: u8,
@@ -52,8 +52,8 @@ pub(super) struct Stride {
     pub(super) pace: u8,
 }
 
-/// Returns the strides that several columns share: for these, the loop updates the offset from row to row. For any other stride, the row index is
-/// multiplied by the stride.
+/// Returns the strides that several columns share. The loop updates the byte offset for such a stride from row to row. For any other stride, the row
+/// index is multiplied by the stride.
 pub(super) fn kept_strides(forms: &[ColumnForm]) -> impl Iterator<Item = Stride> {
     let fields = [Column::STRIDE_OFFSET, Column::PRESENCE_STRIDE_OFFSET];
     let all = move || {

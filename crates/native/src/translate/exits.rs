@@ -1,9 +1,9 @@
 //! The blocks through which a function is left early: after cancellation, and after the failure of a called function of
-//! the plan. Each is created at its first use, and only once.
+//! the plan. Each block is created at its first use, and only once.
 //!
-//! Generated code polls for cancellation before it calls a kernel, which may run long, and before each further iteration
-//! of a loop. It does not poll at its start, which is up to the caller. Comparisons of strings cannot fail, but they use
-//! up a work budget; so before writing outputs the code checks that the budget sufficed.
+//! Generated code polls for cancellation before it calls a kernel, which may run long, and before each further iteration of a
+//! loop. The code does not poll at its start; the caller may poll there. Comparisons of strings cannot fail, but they use up a
+//! work budget, so the code checks before it writes outputs that the budget sufficed.
 
 use crate::emit::FunctionState;
 use cembra_runtime::{Context, FaultKind, STATUS_FAULT};
@@ -11,7 +11,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use cranelift_frontend::FunctionBuilder;
 
-/// The blocks through which a function is left early, for example after cancellation. Each is created at its first use.
+/// The blocks through which a function is left early, for example after cancellation. Each block is created at its first use.
 #[derive(Default)]
 pub(super) struct Exits {
     cancelled: Option<ir::Block>,
@@ -28,8 +28,8 @@ impl Exits {
         leave_if(builder, raised, &mut self.cancelled);
     }
 
-    /// Emits a check that leaves the function if the work budget did not suffice for a comparison of strings. The fault is then taken from the
-    /// context.
+    /// Emits a check that leaves the function if the work budget did not suffice for a comparison of strings. After the evaluation, the runtime finds
+    /// the exhausted budget in the context and reports it as a fault.
     pub(super) fn check_work(&mut self, builder: &mut FunctionBuilder<'_>, state: &FunctionState<'_>) {
         let left =
             builder.ins().load(types::I64, state.context_flags(), state.environment.context, Context::WORK_LEFT_OFFSET);
@@ -37,7 +37,7 @@ impl Exits {
         leave_if(builder, none, &mut self.cancelled);
     }
 
-    /// Emits a check that leaves the function if a called function of the plan has returned a failure as `status`.
+    /// Emits a check that leaves the function if `status`, returned by a called function of the plan, is a failure.
     pub(super) fn leave_on_status(&mut self, builder: &mut FunctionBuilder<'_>, status: ir::Value) {
         leave_if(builder, status, &mut self.failed);
     }

@@ -7,7 +7,7 @@ use cembra_record::{gather, part_types};
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder};
 
 impl Body<'_, '_, '_> {
-    /// Appends the block parameters that pass `value` to `block`.
+    /// Appends parameters to `block`, in which the block receives `value`.
     pub(super) fn append_params(&mut self, block: ir::Block, value: ValueId) {
         let mut params = Vec::new();
         part_types(&self.plan().value(value).qtype, &mut params);
@@ -16,13 +16,13 @@ impl Body<'_, '_, '_> {
         }
     }
 
-    /// Returns the machine values of `value` that the parameters of `block` pass.
+    /// Returns the parameters of `block` as the machine values of `value`, which the block receives in them.
     pub(super) fn params_of(&mut self, block: ir::Block, value: ValueId) -> EmittedValue {
         let params = self.builder.block_params(block);
         gather(&self.plan().value(value).qtype, &mut params.iter().copied())
     }
 
-    /// Emits a jump to `block`, whose parameters pass `value`, with the machine values `held` as arguments.
+    /// Emits a jump to `block`, which receives `value` in its parameters. The arguments of the jump are `held`, the machine values of `value`.
     pub(super) fn jump_with(&mut self, block: ir::Block, value: ValueId, held: &EmittedValue) {
         let mut args = Vec::new();
         memory::spread(self.builder, &self.outline.plan.value(value).qtype, held, &mut args);

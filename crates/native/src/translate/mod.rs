@@ -1,6 +1,6 @@
-//! Translation of a plan to a function, or of a piece of a large plan, which is split into several functions. A run of
-//! steps without branches and calls is recorded on a tape and emitted; conditionals and loops become basic blocks;
-//! steps without a rule become calls.
+//! Translation of a plan to a function. A large plan is split into pieces, and each piece is translated to a function.
+//! A run of steps without branches and calls is recorded on a tape and emitted; conditionals and loops become basic
+//! blocks; steps without a rule become calls.
 
 mod accesses;
 mod body;
@@ -54,9 +54,9 @@ impl Workspace {
 }
 
 /// Builds the body of the function for a piece of a plan (the whole plan, or a part of a large one), with the
-/// parameters input, output, frame and context. Returns true if the code generator's optimisation would improve it. If
-/// `columns` are given, the plan must be a single piece, and the function evaluates it on rows: the first two
-/// parameters are then the columns and a `Progress`.
+/// parameters input, output, frame and context. Returns true if the code generator's optimisation would improve the
+/// function. If `columns` are given, the plan must be a single piece, and the function evaluates it on rows: the first
+/// two parameters are then the columns and a `Progress`.
 pub(crate) fn translate(
     builder: &mut FunctionBuilder<'_>,
     isa: &dyn TargetIsa,

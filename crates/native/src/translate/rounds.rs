@@ -54,7 +54,7 @@ impl IterationCount {
         }
     }
 
-    /// Emits the start of the loop's next iteration or the end of the loop, depending on the mask in the iteration's result.
+    /// Emits a branch to the loop's next iteration or to the end of the loop, depending on the mask in the iteration's result.
     pub(super) fn end_round(
         &self,
         body: &mut Body<'_, '_, '_>,

@@ -18,7 +18,7 @@ pub(crate) struct Progress {
     pub(crate) end: usize,
 }
 
-/// The loop over rows that is being emitted: its first block, and the strides whose offsets it updates.
+/// The loop over rows that is being emitted: its first block, and the strides of the offsets that it updates for each row.
 pub(super) struct Rows {
     start: ir::Block,
     /// The strides for which the loop carries the offset from the first row to the current row, and adds the stride
@@ -57,7 +57,7 @@ impl Rows {
         Rows { start, strides }
     }
 
-    /// Emits the step to the next row, and the return after the last one.
+    /// Emits the step to the next row, and the return after the last row.
     pub(super) fn end(self, body: &mut Body<'_, '_, '_>) {
         let Some(row) = body.row else { return };
         let builder = &mut *body.builder;

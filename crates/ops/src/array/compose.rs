@@ -1,6 +1,6 @@
 //! Defines `edge.compose`: makes one edge from several edges. An edge is a grouping: it maps each element of an array
 //! to a group. If the first edge maps cities to countries and the second maps people to cities, the result maps people
-//! to countries. The groups of each edge must be the elements of the edge before it.
+//! to countries. In the list of edges, the groups of each edge after the first must be the elements of the edge before.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, any_edge_argument, invalid, sure_edge};

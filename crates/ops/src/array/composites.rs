@@ -1,7 +1,7 @@
-//! Statistics of groups, such as variances and covariances, that are composed of other array operators. Each expands to
-//! the same sequence of operators as in Arolla, so that intermediate results are rounded in the same way. Integers are
-//! computed in FLOAT32. If there is only one group, its value is combined with the elements directly; otherwise each
-//! group's value is first expanded to the elements of the group.
+//! Statistics of groups, such as variances and covariances, that are composed of other array operators. Each statistic
+//! expands to the same sequence of operators as in Arolla, so that intermediate results are rounded in the same way.
+//! Integers are computed in FLOAT32. If all elements are one group, the group's value is combined with the elements
+//! directly. Otherwise each group's value is first expanded to the elements of the group.
 
 use super::reduce::{aggregate_types, float};
 use super::{ARRAY, array_argument, edge_argument};

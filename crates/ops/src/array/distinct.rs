@@ -34,8 +34,9 @@ enum Numbering {
 }
 
 impl Numbers {
-    /// Makes a numbering for the elements of `array`, which are divided into `groups` groups. `bits` are the bits of
-    /// each element. Uses a direct table if the elements are close enough together.
+    /// Makes an empty map, which will give numbers to pairs of a group and a present element of `array`. Elements with equal bits in the same group
+    /// share a number. `groups` is the number of groups, and `bits` has the bits of each element. The map is a table that is indexed by the bits if
+    /// their range is small enough, else a hash table.
     pub(crate) fn new(array: &Array, bits: &[u64], groups: u32) -> Self {
         let present = || bits.iter().enumerate().filter(|(at, _)| array.is_present(*at)).map(|(_, bits)| *bits);
         let (least, greatest) = present().fold((u64::MAX, 0), |(least, most), bits| (least.min(bits), most.max(bits)));
@@ -51,7 +52,7 @@ impl Numbers {
         Numbers { count: 0, known }
     }
 
-    /// Returns the number of the pair of `group` and the element `bits`. A new pair gets the next free number.
+    /// Returns the number of the pair of `group` and the element with the bits `bits`. A new pair gets the next free number.
     pub(crate) fn number(&mut self, group: u32, bits: u64) -> u32 {
         let next = self.count;
         let number = match &mut self.known {
@@ -82,7 +83,7 @@ impl Numbers {
         number
     }
 
-    /// Returns the number of the pair of `group` and the element `bits`; `None` if the pair did not occur.
+    /// Returns the number of the pair of `group` and the element with the bits `bits`; `None` if the pair did not occur.
     pub(crate) fn find(&self, group: u32, bits: u64) -> Option<u32> {
         match &self.known {
             Numbering::Table { least, span, numbers } => {
@@ -96,7 +97,7 @@ impl Numbers {
         }
     }
 
-    /// The number of distinct pairs of group and element so far.
+    /// The number of distinct pairs, each of a group and an element, so far.
     pub(crate) const fn count(&self) -> u32 {
         self.count
     }

@@ -1,5 +1,5 @@
 //! Operators that query an edge (a mapping from the elements of an array to groups): the shapes and sizes of its two
-//! sides, the size of each group, and the group of each element. `core.shape_of` for arrays is here too.
+//! sides, the size of each group, and the group of each element. The module also has `core.shape_of` for arrays.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, any_edge_argument, array_argument, array_of, int64s, made, sure_edge,
@@ -42,7 +42,7 @@ const fn shape(ret: &QType, size: usize) -> Value {
     }
 }
 
-/// The kind of the arrays on the child side (the elements) of an edge, which groups elements; `None` if this side is a scalar.
+/// The array kind (`DENSE_ARRAY` or `ARRAY`) of the child side of an edge: the elements that the edge groups. `None` if this side is a scalar.
 pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars => None,
@@ -50,7 +50,7 @@ pub(crate) const fn child_kind(edge: EdgeType) -> Option<ArrayKind> {
     }
 }
 
-/// The kind of the arrays on the parent side (the groups) of an edge, which groups elements; `None` if this side is a scalar.
+/// The array kind (`DENSE_ARRAY` or `ARRAY`) of the parent side of an edge: the groups. `None` if this side is a scalar.
 pub(crate) const fn parent_kind(edge: EdgeType) -> Option<ArrayKind> {
     match edge {
         EdgeType::Scalars | EdgeType::ToScalar(_) => None,

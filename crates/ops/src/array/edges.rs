@@ -42,7 +42,7 @@ pub(super) fn of_integers(operator: &'static str, args: &[Argument<'_>]) -> Resu
     }
 }
 
-/// The kind of the arrays, `DENSE_ARRAY` or `ARRAY`, that the edge of type `ret` connects: an array of elements and an array of groups.
+/// The kind (`DENSE_ARRAY` or `ARRAY`) of the two arrays that an edge of type `ret` connects: an array of elements and an array of groups.
 pub(super) const fn kind_of(ret: &QType) -> ArrayKind {
     match ret {
         QType::Edge(EdgeType::ToScalar(kind) | EdgeType::Arrays(kind)) => *kind,

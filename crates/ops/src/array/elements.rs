@@ -1,5 +1,4 @@
-//! Operators that make an array from values that are given one by one, and operators that read single elements of
-//! arrays.
+//! Operators that make an array from single values, one per operand, and operators that read single elements of arrays.
 
 use super::indices::elements_at;
 use super::{

@@ -1,6 +1,6 @@
 //! Aggregations that find the least or the greatest element of each group, or its position in the group. If the group
-//! has a NaN, the first NaN is the result. Among equal elements, also zeros with different signs, the first is the
-//! result. Ranks and medians, which need all elements of a group at once, are in other files.
+//! has a NaN, the first NaN is the result. Among equal elements, such as zeros with different signs, the first is the
+//! result. Operators that need all elements of a group at once, such as ranks and medians, are in other files.
 
 use super::groups::Groups;
 use super::reduce::{AGGREGATION, aggregate_types, results};

@@ -38,8 +38,8 @@ impl<'a> Groups<'a> {
         self.edge.map_or(1, Edge::parent_size)
     }
 
-    /// Iterates over the indices of all elements, each with the index of its group; `None` in place of the group for an element in no group. Returns
-    /// `None` if the groups are contiguous.
+    /// Iterates over pairs of an element's index and its group's index, which is `None` for an element in no group. Returns `None` instead of an
+    /// iterator if the groups are contiguous.
     pub(crate) fn mapping(&self) -> Option<impl Iterator<Item = (usize, Option<usize>)> + 'a> {
         let edge = self.edge?;
         matches!(edge.form(), EdgeForm::Mapping(..)).then(|| edge.groups().enumerate())
@@ -83,7 +83,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// A bit per element of `array`, set if the element is present and in a group; `None` if all elements are.
+    /// A bit per element of `array`, set if the element is present and in a group; `None` if all elements are present and in groups.
     pub(crate) fn presence(&self, array: &Array) -> Option<Vec<u64>> {
         let grouped = match self.edge.map(Edge::form) {
             Some(EdgeForm::Mapping(groups, _)) => groups.presence(),
@@ -96,7 +96,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices.
+    /// Collects, for each group, the indices of the elements for which `wanted` returns true, in ascending order.
     pub(crate) fn members(&self, mut wanted: impl FnMut(usize) -> bool) -> Members {
         let Some(mapping) = self.mapping() else {
             let mut members = Members { ends: Vec::with_capacity(self.count()), elements: Vec::new() };
@@ -134,18 +134,18 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// The indices of the chosen elements in the group `group`, ascending.
+    /// The indices of the selected elements in the group `group`, in ascending order.
     pub(crate) fn of(&self, group: usize) -> &[usize] {
         let start = if group == 0 { 0 } else { self.ends[group - 1] };
         &self.elements[start..self.ends[group]]
     }
 
-    /// The number of groups, including groups without chosen elements.
+    /// The number of groups, including groups without selected elements.
     pub(crate) const fn count(&self) -> usize {
         self.ends.len()
     }
 
-    /// The indices of the chosen elements in each group, by ascending group.
+    /// The indices of the selected elements in each group, one list per group, in the order of the groups.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[usize]> {
         (0..self.count()).map(|group| self.of(group))
     }

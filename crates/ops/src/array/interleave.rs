@@ -1,6 +1,6 @@
 //! Defines `array.interleave`: the result has the first elements of all operands, then their second elements, and so
-//! on. For example `[1, 2]` and `[3, 4]` give `[1, 3, 2, 4]`. A second result is the edge (grouping) that puts the
-//! elements of one position into one group.
+//! on. For example `[1, 2]` and `[3, 4]` give `[1, 3, 2, 4]`. A second result is the edge (grouping) in which the first
+//! elements of all operands are one group, their second elements another, and so on.
 
 use super::making::{cast_elements, common_of};
 use super::{ARRAY, ArrayForm, ArrayOperator, limits, sizes_differ};

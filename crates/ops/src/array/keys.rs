@@ -1,6 +1,6 @@
 //! Defines `edge.from_keys`: makes an edge (a mapping from elements to groups) from two arrays of keys, one for the
-//! elements (children) and one for the groups (parents). Each element belongs to the group whose key equals the
-//! element's key.
+//! elements (children) and one for the groups (parents). An element belongs to the group whose key equals the element's
+//! key.
 
 use super::edges::{EDGE, kind_of, refused};
 use super::{ArrayForm, ArrayOperands, ArrayOperator, int64s, invalid};

@@ -7,8 +7,8 @@ use cembra_value::{Array, ArrayBuilder, ArrayData, Number, ScalarValue};
 
 pub use crate::limits::ARRAY_ELEMENTS as MOST_ELEMENTS;
 
-/// The bytes of memory per element that [`taken`] needs: for the index, for reading the element, and for the element of
-/// the result.
+/// The bytes of memory that [`taken`] needs per element of the result: for the index, for reading the element, and for
+/// the result itself.
 pub(crate) const TAKEN_BYTES: usize = 32;
 
 /// The most bytes of strings that one operator writes: as many as [`MOST_ELEMENTS`] 64-bit numbers take.
@@ -103,8 +103,8 @@ pub(crate) fn taken(
     Ok(made.finish())
 }
 
-/// Returns the elements of a numeric array at the indices `all`, which are the numbers in `indices`. An element of the
-/// result is missing where the element of `indices` is missing.
+/// Returns the elements of a numeric array at given indices. `indices` is the array of the indices, and `all` has its
+/// numbers as a slice. An element of the result is missing if the index, or the element at the index, is missing.
 ///
 /// # Errors
 /// If an index is out of range, or there are too many indices.

@@ -1,7 +1,7 @@
 //! Operators on whole arrays: aggregations (`math.sum`), scans (`math.cum_sum`), operators that move elements
-//! (`array.sort`), and operators on edges (mappings from elements to groups). Each is a record in the registry like any
-//! other operator, with a kernel that takes and returns whole values. Operators on single elements are in other
-//! modules, and are applied to the elements of arrays.
+//! (`array.sort`), and operators on edges (mappings from elements to groups). Each of these operators has a record in
+//! the registry, as all operators do, with a kernel that takes and returns whole values. Operators on single values are
+//! in other modules, and are applied to arrays element by element.
 //!
 //! The kernels here are the reference for tests. Programs over arrays may compute the same results in strips (blocks of
 //! consecutive elements) that fit into the cache, in the same order of operations.
@@ -55,7 +55,7 @@ pub struct ArrayOperator {
     pub form: ArrayForm,
     /// The function that finds the types of a call. Its first argument is the operator's name, for error messages.
     pub typing: fn(&'static str, &[Argument<'_>]) -> Result<Signature, TypeFault>,
-    /// The kernel: computes the result, whose type is the second argument. Operands have the types that `typing` accepted.
+    /// The kernel: computes the result from the operands, which have types that `typing` accepted. The second argument is the result's type.
     pub evaluate: fn(&ArrayOperands<'_>, &QType) -> Result<Value, Fault>,
 }
 
@@ -108,7 +108,7 @@ pub enum FullRule {
 /// Default fields for the records of operators on whole arrays.
 pub(crate) const ARRAY: OpDef = OpDef { typing: Typing::OfArrays, ..OWN };
 
-/// Returns the array kind and the element type of the operand `at`, which must be an array.
+/// Returns the array kind and the element type of the operand at index `at`, which must be an array.
 ///
 /// # Errors
 /// If the operand is not an array.
@@ -123,7 +123,7 @@ pub(crate) fn array_argument(
     }
 }
 
-/// Checks that the operand `at` has type INT32 or INT64.
+/// Checks that the operand at index `at` has type INT32 or INT64.
 ///
 /// # Errors
 /// If the operand has another type.
@@ -134,11 +134,11 @@ pub(crate) fn integer_argument(operator: &str, args: &[Argument<'_>], at: usize)
     }
 }
 
-/// Returns true if the operand `at` is an edge (a mapping from elements to groups) between arrays of kind `of`. Returns
-/// false if all elements are one group: the operand is an edge to a scalar, or is not given.
+/// Returns true if the operand at index `at` is an edge (a mapping from elements to groups) between arrays of kind `of`. Returns false if the operand
+/// is an edge to a scalar or is not given. In both of these cases all elements are one group.
 ///
 /// # Errors
-/// If the operand is given and is not an edge, or is an edge between arrays of the other kind.
+/// If the operand is given, and is not an edge or is an edge of arrays of another kind than `of`.
 pub(crate) fn edge_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -159,7 +159,7 @@ fn no_edge(operator: &str, found: &QType, at: usize) -> TypeFault {
         .hint("make an edge with `edge.from_sizes(..)` or `edge.from_mapping(..)`")
 }
 
-/// Returns the type of the operand `at`, which must be an edge (a grouping of elements).
+/// Returns the type of the operand at index `at`, which must be an edge (a grouping of elements).
 ///
 /// # Errors
 /// If the operand is not an edge.
@@ -220,7 +220,7 @@ pub(crate) fn int64s(numbers: impl IntoIterator<Item = Option<i64>>) -> Array {
     all.finish()
 }
 
-/// The fault of an evaluation in which two arrays, which should have equal sizes, have the sizes `a` and `b`.
+/// The fault for two arrays that must have equal sizes, but have the different sizes `a` and `b`.
 pub(crate) const fn sizes_differ(a: usize, b: usize) -> Fault {
     Fault { kind: FaultKind::SizeMismatch, operands: [a as u64, b as u64] }
 }

@@ -1,6 +1,7 @@
 //! Selects the element at a rank (counted from 0 in ascending order) without sorting, for medians and quantiles. A
-//! small sorted sample gives pivots near the rank. The elements between two pivots are copied and searched again, until
-//! at most 16 are left, which are compared pair by pair. If several elements are equal, any of them is returned.
+//! small sorted sample gives pivots near the rank. The elements between two pivots are copied, and the search continues
+//! among them. The last 16 elements or fewer are compared pair by pair. If several elements are equal, any of them is
+//! returned.
 //!
 //! Elements are processed 64 at a time, as many as a word has bits, so that the compiler vectorizes the loops.
 

@@ -33,17 +33,17 @@ impl<'a> ArrayOperands<'a> {
         ArrayOperands { values, is_cancelled, room }
     }
 
-    /// The operands `values` of a kernel in a call that is never cancelled and has no memory limit.
+    /// The operands `values` of a kernel, for a call that is never cancelled and has no memory limit.
     #[must_use]
     pub fn of_call(values: &'a [Value]) -> Self {
         ArrayOperands { values, is_cancelled: &|| false, room: u64::MAX }
     }
 
-    /// Checks that a kernel may allocate `bytes_each` bytes per element at one time, for results and temporary data.
-    /// Returns `elements`.
+    /// Checks that a kernel may have `bytes_each` bytes per element allocated at the same time, for results and
+    /// temporary data. Returns `elements`.
     ///
     /// # Errors
-    /// If there are more elements than an array may have, or the evaluation has no memory for them.
+    /// If `elements` is more than an array may have, or the evaluation has no memory for so much data.
     pub(crate) fn room_for(&self, elements: usize, bytes_each: usize) -> Result<usize, Fault> {
         limits::check(elements)?;
         self.room_for_bytes((elements as u64).saturating_mul(bytes_each as u64))?;
@@ -71,12 +71,12 @@ impl<'a> ArrayOperands<'a> {
         Ok(groups)
     }
 
-    /// Collects, for each group, the elements for which `wanted` returns true, in ascending order of their indices.
+    /// Collects, for each group, the indices of the elements for which `wanted` returns true, in ascending order.
     /// `bytes_besides` is the memory per element that the kernel needs for other purposes; it counts in the check of
     /// the memory limit.
     ///
     /// # Errors
-    /// If the evaluation has no memory for them.
+    /// If the evaluation has no memory for the indices.
     pub(crate) fn members(
         &self,
         groups: &Groups<'_>,
@@ -106,8 +106,8 @@ impl<'a> ArrayOperands<'a> {
     }
 
     /// Checks that the evaluation was not cancelled, in a loop over groups, before a group of `elements` elements. The
-    /// check is only made once 65,536 elements and groups have passed since the last check. `unasked` counts them; it
-    /// must start at 0.
+    /// check is only made if more than 65,536 elements and groups have passed since the last check. `unasked` counts
+    /// the elements and groups since then, and must start at 0.
     ///
     /// # Errors
     /// If the evaluation was cancelled.

@@ -1,7 +1,7 @@
-//! Encodes elements of arrays as unsigned integers with the same order and equality, so that sorting and grouping
-//! handle one type. As in comparisons, zeros with different signs are equal, and false is below true. Here a NaN is
-//! above all other values and equals any other NaN; code for which NaNs must differ checks for NaNs first. Strings are
-//! not encoded: their bytes are compared.
+//! Encodes elements of arrays as unsigned integers with the same order and equality, so that sorting and grouping need
+//! code for one type only. As in comparisons, zeros with different signs are equal, and false is below true. Here a NaN
+//! is above all other values and equals any other NaN; code for which NaNs must differ checks for NaNs first. Strings
+//! are not encoded: their bytes are compared.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, Number};
@@ -30,8 +30,8 @@ pub(crate) fn bits(array: &Array) -> Option<Vec<u64>> {
     bits_in(array, 0..array.len())
 }
 
-/// Returns the order-preserving bits of the elements of an array at the indices `part`, which the array must have. The bits of a missing element are
-/// arbitrary. `None` for an array of strings.
+/// Returns the order-preserving bits of an array's elements in the range `part` of indices, which must be within the array. The bits of a missing
+/// element are arbitrary. `None` for an array of strings.
 pub(crate) fn bits_in(array: &Array, part: Range<usize>) -> Option<Vec<u64>> {
     fn of<T: Number>(array: &Array, part: Range<usize>, bits: impl Fn(T) -> u64) -> Vec<u64> {
         array.numbers().unwrap_or_default()[part].iter().map(|value| bits(*value)).collect()

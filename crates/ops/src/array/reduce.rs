@@ -71,7 +71,7 @@ pub(crate) fn as_doubles(array: &Array) -> impl Fn(usize) -> Option<f64> + '_ {
     move |at| array.is_present(at).then(|| read(array, at))
 }
 
-/// Returns a function from an element's index to the element, an integer that is sign-extended to 64 bits; `None` if the element is missing.
+/// Returns a function from an element's index to the element, an integer, sign-extended to 64 bits; `None` if the element is missing.
 pub(crate) fn as_integers(array: &Array) -> impl Fn(usize) -> Option<i64> + '_ {
     move |at| {
         array.is_present(at).then(|| match array.numbers::<i32>() {

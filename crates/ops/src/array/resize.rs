@@ -1,5 +1,5 @@
-//! Operators that give contiguous groups new sizes, by cutting or padding them. They make two edges (mappings): one
-//! from each new element to its group, the other from each new element to the old element that it stands for.
+//! Operators that give contiguous groups new sizes, by cutting or padding them. The result of such an operator is an
+//! edge (mapping) from each new element to its group, or from each new element to the old element that it stands for.
 
 use super::edge_parts::{child_kind, parent_kind};
 use super::edges::{EDGE, integers, kind_of, refused};

@@ -1,5 +1,5 @@
-//! Operators that make an array from elements of other arrays, in the order of those arrays: slices, selections by a mask, present elements,
-//! concatenations, and the expansion of groups' values to elements.
+//! Operators that make an array from elements of their operands without changing the order: slices, selections by a mask, present elements,
+//! concatenations, and the expansion of one value per group to all elements of the group.
 
 use super::{
     ARRAY, ArrayForm, ArrayOperator, FullRule, array_argument, array_of, integer_argument, integer_of, invalid, limits,

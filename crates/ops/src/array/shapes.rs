@@ -6,7 +6,7 @@ use crate::typing::{Argument, Signature, TypeFault};
 use cembra_runtime::{ArrayKind, Fault, FaultKind, QType};
 use cembra_value::Value;
 
-/// Returns the array kind that the operand `at` states; the operand must be the shape of an array.
+/// Returns the array kind of the shape that is the operand at index `at`.
 ///
 /// # Errors
 /// If the operand is not the shape of an array.
@@ -21,7 +21,7 @@ pub(super) fn shape_argument(operator: &str, args: &[Argument<'_>], at: usize) -
     }
 }
 
-/// Returns the number of elements in an array shape, a value whose type was checked by typing.
+/// Returns the number of elements that `value`, the shape of an array, states. Typing has checked that the value is a shape.
 pub(super) fn size_of(value: &Value) -> Result<usize, Fault> {
     match value {
         Value::ArrayShape(_, size) => Ok(*size),

@@ -3,7 +3,8 @@
 //!
 //! A quotient that is rounded down is computed as a product with the reciprocal of the divisor. Every dividend is a
 //! whole number, to which half a unit or less is added. So the exact quotient is never a whole number, and its distance
-//! from one is larger than the rounding errors of the product: the result is the same as with a division.
+//! from the nearest whole number is larger than the rounding errors of the product. The result is therefore the same as
+//! with a division.
 
 use cembra_runtime::{Date, FaultKind, MachineType, Timestamp};
 use cembra_tape::{Bin, Cell, Cmp, Mask, Tape, Un, Val};
@@ -35,7 +36,7 @@ pub(super) fn quotient(t: &mut Tape, x: Val, above: f64, divisor: f64) -> Val {
     t.un(Un::Floor, product)
 }
 
-/// Records the remainder `x - floor(count * size)`, what is left of `x` after `count` units of length `size`.
+/// Records the remainder of `x` after `count` units of length `size`: `x - floor(count * size)`.
 pub(super) fn rest(t: &mut Tape, x: Val, count: Val, size: f64) -> Val {
     let taken = times(t, count, size);
     let taken = t.un(Un::Floor, taken);
@@ -48,13 +49,13 @@ pub(super) fn float(t: &mut Tape, cell: Cell) -> Val {
     if t.ty(x) == MachineType::F64 { x } else { t.un(Un::Convert(MachineType::F64), x) }
 }
 
-/// Records the conversion of a float without a fraction to an i32, and returns it as the result of a rule.
+/// Records the conversion of `x`, a float without a fraction, to an i32, and returns the i32 as a cell, the form of a rule's result.
 pub(super) fn whole(t: &mut Tape, x: Val) -> Cell {
     Cell::num(t.un(Un::Convert(MachineType::I32), x))
 }
 
-/// Records the conversion of a float without a fraction, whose value fits into an i32, to an i64. The conversion goes through an i32, because vector
-/// instruction sets have an instruction for each of these two steps, but none for both.
+/// Records the conversion of `x`, a float without a fraction whose value fits into an i32, to an i64. The conversion goes through an i32, because
+/// vector instruction sets can convert a float to an i32 and an i32 to an i64, but not a float to an i64.
 pub(super) fn long(t: &mut Tape, x: Val) -> Cell {
     let x = t.un(Un::Convert(MachineType::I32), x);
     Cell::num(t.un(Un::Convert(MachineType::I64), x))
@@ -138,7 +139,7 @@ impl MarchDate {
         t.bin(Bin::Sub, self.day, before)
     }
 
-    /// The number of months from March of the year 0 to the month of this day.
+    /// Records the number of months from March of the year 0 to the month of this day.
     pub(super) fn months(&self, t: &mut Tape) -> Val {
         let year = self.year_from_march(t);
         let months = times(t, year, 12.0);
@@ -197,7 +198,7 @@ pub(super) fn day_of_year(t: &mut Tape, days: Val, year: Val) -> Val {
     t.bin(Bin::Sub, days, before)
 }
 
-/// Records a fault, `time-range`, that is raised if `days` is outside the years 1 to 9999. It reports the first operand of `a`.
+/// Records a fault, `time-range`, that is raised if `days` is outside the years 1 to 9999. The fault reports the first operand in `a`.
 pub(super) fn check(t: &mut Tape, a: &[Cell], days: Val) {
     let (outside, operand) = (is_outside(t, days), a[0].val(t));
     t.fault_if(outside, FaultKind::TimeRange, [Some(operand), None]);

@@ -1,5 +1,5 @@
-//! Adds a 64-bit number of days to a date, or subtracts it; a result outside the range of dates is a fault. For a
-//! 32-bit number of days, `math.add` and `math.subtract` wrap around instead.
+//! Adds a 64-bit number of days to a date, or subtracts it from a date; a result outside the range of dates is a fault.
+//! With a 32-bit number of days, `math.add` and `math.subtract` wrap around instead.
 
 use super::months::outside;
 use crate::Rule;

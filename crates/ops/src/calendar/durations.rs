@@ -1,6 +1,6 @@
 //! Operators on durations, in whole microseconds. They replace `math.add` and similar operators if an operand is a
-//! duration or a timestamp. If a result does not fit into 64 bits, they raise the fault `time-range`, and never wrap
-//! around.
+//! duration or a timestamp. If a result does not fit into 64 bits, the operators raise the fault `time-range`; they
+//! never wrap around.
 
 use super::civil::{float, number};
 use crate::Rule;

@@ -1,6 +1,6 @@
 //! Operators on dates, timestamps and durations; Arolla does not have these. The lowering rules for parts of a DATE
-//! (year, month and others) use exact 64-bit floats without branches, so that they run on vectors of rows; a TIMESTAMP
-//! is first split into days and microseconds by an integer division.
+//! (year, month and others) compute with 64-bit floats, exactly and without branches, so that they run on vectors of
+//! rows. A TIMESTAMP is first split into days and microseconds by an integer division.
 
 mod civil;
 pub(crate) mod days;

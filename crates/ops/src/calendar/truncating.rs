@@ -1,5 +1,5 @@
 //! Operators that truncate a date or a timestamp to a unit of time: they return the beginning of the year, week, hour
-//! or other unit that contains it.
+//! or other unit that contains the date or timestamp.
 
 use super::civil::{MarchDate, check, days, first_day, plus, quotient, rest, split, times, weekday, whole};
 use crate::definition::{Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, Typing, UNARY, ex, param};
@@ -62,7 +62,7 @@ fn of_time(t: &mut Tape, a: &[Cell], unit: f64) -> Cell {
 
 const OF_YEAR: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 12.0));
 const OF_QUARTER: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 3.0));
-/// The lowering rule that returns the beginning of a month; `date.start_of_month` uses it for dates.
+/// The lowering rule of operators that return the beginning of a month, such as `date.start_of_month` for dates.
 pub(super) const OF_MONTH: Rule = |t, a| of_days(t, a, |t, days| first_of_months(t, days, 1.0));
 const OF_WEEK: Rule = |t, a| of_days(t, a, first_of_week);
 const OF_DAY: Rule = |t, a| of_days(t, a, |_, days| days);

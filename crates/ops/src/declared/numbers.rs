@@ -38,9 +38,9 @@ fn made(g: &mut dyn Instantiation, x: NodeHandle, wide: Option<QType>) -> NodeRe
 }
 
 /// The type that a marked operand of type `qtype` is cast to; `None` if the operand keeps its type. `beside` is the
-/// type of the other operand, `None` if there is none. An integer becomes an f64 if there is no other operand, or if it
-/// is a float. A literal fraction becomes an f64 if the other operand is a fraction that may be missing, because Arolla
-/// would compare the two as f32.
+/// type of the other operand, `None` if there is none. An integer becomes an f64 if there is no other operand, or if
+/// the other operand is a float. A literal fraction such as `0.5` becomes an f64 if the other operand is a literal
+/// fraction that may be missing, because Arolla would compare the two as f32.
 #[must_use]
 pub fn becomes_wide(qtype: &QType, beside: Option<&QType>) -> Option<QType> {
     let is_fraction = |qtype: &QType| qtype.of_each().scalar() == Some(Scalar::WeakFloat);

@@ -1,9 +1,10 @@
-//! Tables: dictionaries whose keys have several parts, or whose values are structs, such as `table t: (text, i64) ->
-//! f64`. Typing represents a table as a tuple of dictionaries: one per part of the key, which maps the values of the
-//! part to numbers from 1 on; one that maps the combined number (or the only part) to a row; and one per column, which
-//! maps the row to a value. So a lookup in a table is a series of lookups in dictionaries, and no other code has to
-//! support tables. If the last part of a key is looked up in ranges, the combined number of the other parts selects a
-//! group of ranges, and the range that contains the last part gives the row (`grouped.rs`).
+//! Tables: dictionaries whose keys have several parts, or whose values are structs, such as
+//! `table t: (text, i64) -> f64`. Type inference represents a table as a tuple of dictionaries, so that no other code
+//! has to support tables. For each part of the key, one dictionary maps the values of this part to numbers from 1 on.
+//! The numbers of all parts are combined into one number, which another dictionary maps to a row. (If the key has only
+//! one part, the part is mapped to the row directly.) For each column, one dictionary maps the row to a value. If the
+//! last part of a key is looked up in ranges, the combined number of the other parts selects a group of ranges, and the
+//! range that contains the last part gives the row (`grouped.rs`).
 
 use super::grouped::NO_ROW;
 use super::membership::nothing_in;

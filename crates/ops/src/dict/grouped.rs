@@ -1,6 +1,6 @@
-//! Looks up keys of several parts, the last of which is looked up in ranges. One number stands for all other parts, and
-//! selects a group of ranges. One call finds the group by this number, then the row of the range in the group that
-//! contains the last part. The values of the row are looked up afterwards, as in any table (`columns.rs`).
+//! Lookup of keys with several parts whose last part is looked up in ranges. The other parts are combined into one
+//! number, which selects a group of ranges. One call finds the group by this number, then the row of the range in the
+//! group that contains the last part. The values of the row are looked up afterwards, as in any table (`columns.rs`).
 
 use super::ranges::{Bound, Bounds};
 use super::table::{Lookup, Table};
@@ -13,7 +13,7 @@ use cembra_runtime::{Context, Fault, QType, Scalar, Text};
 use cembra_value::Dict;
 use std::marker::PhantomData;
 
-/// The row of a key that is in no range.
+/// The number in place of a row, for a key that is in none of the ranges.
 pub(super) const NO_ROW: i64 = -1;
 
 /// The ranges of one group.

@@ -112,7 +112,7 @@ pub(crate) static IN_RANGE: OpDef = OpDef {
     ..MEMBERSHIP
 };
 
-/// The fault for a test `x in e` where `e` has no elements.
+/// The fault for a test `x in e` where `e` has the type `found`, which has no elements.
 pub(super) fn nothing_in(found: &QType) -> TypeFault {
     TypeFault::mismatch(format!("`in` cannot look for a value in {found}"), Some(1)).hint(
         "write `x in [a, b]`, `x in a..b`, or `x in a` for an array, a dictionary or a table `a`; put a `let` with its body in brackets, as in `(let t = 2 in t * t)`",

@@ -46,7 +46,7 @@ fn compared(g: &mut dyn Expansion, dict: &Dict, key: NodeHandle, absent: NodeHan
     Ok(made)
 }
 
-/// The type of the bounds of ranges that are written as literals of type `scalar`.
+/// The type in which the bounds of ranges are stored if they are written as literals of type `scalar`: FLOAT64 for weak floats, else `scalar`.
 pub(super) const fn bound_type(scalar: Scalar) -> Scalar {
     match scalar {
         Scalar::WeakFloat => Scalar::Float64,

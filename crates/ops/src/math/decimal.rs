@@ -1,8 +1,8 @@
-//! Rounding to decimal digits as people do it on paper. It rounds the shortest digits that read back as the number, so
-//! `1.005` is exactly in the middle between `1.00` and `1.01`, although the float is a little below. (`round(x,
-//! digits)` of the text language, in another file, computes with powers of ten instead.)
+//! Rounding to decimal digits as people do it on paper. The shortest digits that read back as the number are rounded,
+//! so `1.005` is exactly in the middle between `1.00` and `1.01`, although the float is a little below.
+//! (`round(x, digits)` of the text language, in another file, computes with powers of ten instead.)
 //!
-//! The reference is `Decimal(repr(x)).quantize` of Python, for each way of rounding.
+//! The reference for each rounding mode is `Decimal(repr(x)).quantize` of Python.
 
 use crate::definition::{
     CUSTOM, Expansion, Meaning, NodeHandle, NodeResult, OVERLOADED, OpDef, OverArrays, Typing, ex, param, param_or,
@@ -158,7 +158,8 @@ pub(crate) static DECIMAL: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// Returns the literal `digits` of the operator `name`. Fails if it is not a literal or not from `-most` to `most`.
+/// Returns the literal integer `digits`, an operand of the operator `name`. Fails if the operand is not a literal integer, or not from `-most` to
+/// `most`.
 pub(crate) fn literal_digits(name: &str, most: i32, digits: Option<&Value>) -> Result<i32, TypeFault> {
     let found = match digits {
         Some(Value::Scalar(ScalarValue::Int32(digits))) => i64::from(*digits),

@@ -93,7 +93,7 @@ fn guard(t: &mut Tape, y: Val) -> (Val, cembra_tape::Mask) {
     (t.select_rare(special, one, y), is_minus)
 }
 
-/// The results of an integer division that truncates, and what is needed to round the quotient down instead.
+/// The results of an integer division that truncates, with the values that are needed to round the quotient down.
 pub(crate) struct TruncatedDivision {
     pub(crate) quotient: Val,
     pub(crate) rest: Val,
@@ -119,7 +119,7 @@ pub(crate) fn truncated(t: &mut Tape, x: Val, y: Val) -> TruncatedDivision {
     TruncatedDivision { quotient, rest, rounded_up: t.mand(differ, inexact), divisor, by_minus_one }
 }
 
-/// The lowering rule for a quotient of integers that is rounded towards minus infinity.
+/// The lowering rule for the quotient of two integers, rounded towards minus infinity.
 pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let TruncatedDivision { quotient, rounded_up, by_minus_one, .. } = truncated(t, x, y);
@@ -130,7 +130,7 @@ pub(crate) const INT_FLOORDIV_RULE: Rule = |t, a| {
     Cell::num(t.select_rare(by_minus_one, negative, floor))
 };
 
-/// The lowering rule for the remainder of a quotient of integers that is rounded towards minus infinity.
+/// The lowering rule for the remainder of an integer division whose quotient is rounded towards minus infinity.
 pub(crate) const INT_MOD_RULE: Rule = |t, a| {
     let (x, y) = (a[0].val(t), a[1].val(t));
     let TruncatedDivision { rest, rounded_up, divisor, by_minus_one, .. } = truncated(t, x, y);

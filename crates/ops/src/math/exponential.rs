@@ -9,7 +9,7 @@ use crate::{Promotion, Rule, id};
 use cembra_runtime::{MachineType, RuntimeFn, math};
 use cembra_tape::{Cell, Tape};
 
-/// Default fields for the records of functions of one float that cannot fail.
+/// Default fields for the records of functions that take one float and cannot fail.
 pub(super) const FUNCTION: OpDef = OpDef { typing: Typing::Promote(Promotion::Float), ..UNARY };
 
 /// Records a call of a runtime function of one float: `f32` or `f64`, by the type of the argument.

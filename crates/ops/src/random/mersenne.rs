@@ -1,6 +1,6 @@
-//! The generator of `array.randint_with_shape`: the 64-bit Mersenne twister of the C++ standard (`std::mt19937_64`), seeded
-//! from a sequence of words (`std::seed_seq`), and whole numbers below a bound as libstdc++ draws them, by Lemire's method.
-//! Equal seeds give Arolla's numbers.
+//! The random numbers of `array.randint_with_shape`, equal to Arolla's for equal seeds. The generator is the 64-bit Mersenne twister of the C++
+//! standard (`std::mt19937_64`), seeded from a sequence of words (`std::seed_seq`). Whole numbers below a bound are drawn as in libstdc++, by
+//! Lemire's method.
 
 /// The number of 64-bit words in the generator's state.
 const WORDS: usize = 312;

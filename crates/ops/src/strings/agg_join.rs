@@ -9,7 +9,7 @@ use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_runtime::{ArrayKind, EdgeType, Fault, FaultKind, QType, Scalar};
 use cembra_value::{Array, ArrayBuilder, ScalarValue, Value};
 
-/// Returns the kind and element type of an operand, which must be an array of strings.
+/// Returns the array kind and the element type of the operand `at`, which must be an array of strings.
 pub(super) fn strings_argument(
     operator: &str,
     args: &[Argument<'_>],
@@ -24,7 +24,7 @@ pub(super) fn strings_argument(
     }
 }
 
-/// Checks an operand that is a separator between strings of type `of`, or that is not given.
+/// Checks that the operand `at`, if it is given, is a separator of type `of` for strings.
 ///
 /// # Errors
 /// If the operand has another type.
@@ -41,7 +41,7 @@ pub(super) fn separator_argument(
     }
 }
 
-/// The bytes of a separator; `None` if it is missing or not given.
+/// The bytes of a separator; `None` if the separator is missing or not given.
 pub(super) fn separator(value: &Value) -> Option<&[u8]> {
     match value.as_scalar()? {
         ScalarValue::Text(text) => Some(text.as_bytes()),

@@ -1,4 +1,4 @@
-//! Conversions of other values to texts, and between texts and bytes.
+//! Operators that convert values of other types to texts, texts to bytes, and bytes to texts.
 
 use super::long_work::LongWork;
 use super::made::{ArenaBytes, ArenaText, StackText, copied, invalid_for};
@@ -41,7 +41,7 @@ pub(crate) fn with_integer<T>(number: impl Display, then: impl FnOnce(&str) -> T
     then(digits.as_str())
 }
 
-/// Calls `then` with the fewest digits of a float that read back as the same number.
+/// Calls `then` with the shortest decimal digits that read back as the float `number`.
 pub(crate) fn with_float<T>(number: impl LowerExp + Into<f64> + Copy, then: impl FnOnce(&str) -> T) -> T {
     then(number::shortest(number).as_str())
 }
@@ -86,7 +86,7 @@ fn escaped(byte: u8, after_hex: bool) -> (StackText<4>, bool) {
     (text, hex)
 }
 
-/// Returns bytes quoted in the form `b'..'`. The result is UTF-8 if the bytes are.
+/// Returns `bytes` quoted, in the form `b'..'`. The result is UTF-8 if `bytes` is.
 pub(crate) fn quoted(context: &mut Context, bytes: Bytes<'_>) -> Result<Bytes<'static>, Fault> {
     // Each byte is escaped twice: to compute the length, and to write it.
     context.charge(bytes.as_slice().len().saturating_mul(31))?;

@@ -74,8 +74,8 @@ impl<'f> Fields<'f> {
         Fields { text, last: b"", in_field: false, taken: 0, numbered: false }
     }
 
-    /// Makes a parser that continues after the first percent sign of a format. The rest of the format is `text`
-    /// followed by `last`.
+    /// Makes a parser that begins inside of a field, directly after the field's percent sign. The text to parse is
+    /// `text` followed by `last`.
     pub(super) const fn of_field(text: &'f [u8], last: &'f [u8]) -> Self {
         Fields { text, last, in_field: true, taken: 0, numbered: false }
     }

@@ -45,8 +45,8 @@ pub(super) fn join_types(operator: &str, args: &[Argument<'_>]) -> Result<Signat
 /// The most strings that one operator call joins.
 const WIDEST: usize = 6;
 
-/// Adds graph nodes that join strings, at least one. They join six strings at a time, then the results, so that no
-/// string is copied often.
+/// Adds graph nodes that join `strings`, which must not be empty. Six strings are joined at a time, then the results,
+/// so that no string is copied often.
 pub(super) fn join(graph: &mut dyn Expansion, strings: &[NodeHandle]) -> NodeResult {
     // An untyped missing string takes the type of the other strings.
     let scalar = strings.iter().find_map(|arg| graph.qtype(*arg).scalar());

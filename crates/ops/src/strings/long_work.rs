@@ -21,7 +21,8 @@ impl LongWork {
         LongWork { next: if token.is_some() { LOOKED_EVERY } else { usize::MAX }, token }
     }
 
-    /// Checks for cancellation if the work has passed another MiB when it reaches the byte `position`.
+    /// Checks for cancellation if the work has passed another MiB. `position` is the index of the byte that the work
+    /// has reached.
     ///
     /// # Errors
     /// If the evaluation was cancelled.

@@ -128,7 +128,7 @@ impl Chars for Bytes<'static> {
     }
 }
 
-/// The reason why a text in a language of its own (a format, a regular expression) is invalid, as an error message.
+/// The reason why a format or a regular expression is invalid, as an error message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reason(pub(crate) &'static str);
 
@@ -157,7 +157,7 @@ pub(crate) fn invalid(reason: &'static str) -> Fault {
     text_fault(FaultKind::Invalid, Text::new(reason))
 }
 
-/// A fault with a text that explains it. The text must outlive the call or be in its arena.
+/// Makes a fault with a text that explains it. The text must be in the arena of the call, or outlive the call.
 pub(crate) fn text_fault(kind: FaultKind, text: Text<'static>) -> Fault {
     let text = text.as_str();
     Fault { kind, operands: [text.as_ptr() as u64, text.len() as u64] }

@@ -1,4 +1,4 @@
-//! Parses dates and timestamps from texts, and formats them as texts, by formats that are operands.
+//! Operators that parse dates and timestamps from texts, and format them as texts. The format is an operand.
 
 use super::convert::utf8;
 use super::made::ArenaText;

@@ -4,8 +4,7 @@
 use super::made::StackText;
 use std::fmt::{LowerExp, Write};
 
-/// A buffer that holds the shortest text of any number. The longest is a sign, then `0.00000` or 21 digits, and a
-/// point.
+/// A buffer with room for the shortest text of any number. The longest such text is a sign, `0.00000` and 17 digits.
 pub(super) type Shortest = StackText<40>;
 
 /// The decimal exponents of numbers that are written without an exponent.

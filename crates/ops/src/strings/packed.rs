@@ -85,7 +85,7 @@ pub(super) struct FormatArguments<'r> {
 }
 
 impl FormatArguments<'static> {
-    /// Decodes the positions of the arguments in `bytes`.
+    /// Finds the position of each encoded argument in `bytes`.
     ///
     /// # Errors
     /// If the bytes are not valid encoded arguments, or the arena is full.
@@ -132,7 +132,7 @@ fn pack_string(context: &mut Context, value: &[u8]) -> Result<Bytes<'static>, Fa
     pack(context, b's', &(value.len() as u64).to_le_bytes(), value)
 }
 
-/// Adds graph nodes that encode values as one string of bytes, which is missing if a value is.
+/// Adds graph nodes that encode `values` as one string of bytes, which is missing if any of the values is missing.
 pub(super) fn packed(graph: &mut dyn Expansion, values: &[NodeHandle]) -> NodeResult {
     if values.is_empty() {
         return Ok(graph.literal(Value::Scalar(ScalarValue::Bytes([].into()))));

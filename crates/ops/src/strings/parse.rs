@@ -7,13 +7,13 @@ use crate::kernel::strict;
 use cembra_runtime::{Bytes, Duration, Fault, FaultKind, Text, TimeTextError};
 use std::str::FromStr;
 
-/// Parses a number by the standard library's grammar: a sign of either kind and digits. Floats may also have a fraction and an exponent, or be `inf`,
-/// `infinity` or `nan` in any case. Fails for an integer that does not fit; a float that does not fit becomes infinite.
+/// Parses a number by the standard library's grammar: an optional sign, `+` or `-`, and digits. Floats may also have a fraction and an exponent, or
+/// be `inf`, `infinity` or `nan` in any case. Fails for an integer that its type cannot represent; a float that is too large becomes infinite.
 pub(super) fn parsed<T: FromStr>(text: Text<'static>) -> Result<T, Fault> {
     text.as_str().parse().map_err(|_| text_fault(FaultKind::Parse, text))
 }
 
-/// Parses a text as a date, timestamp or duration by the function `parse`. Fails if the text is not of that form.
+/// Parses a text by the function `parse`, as a date, timestamp or duration. Fails if `parse` refuses the text.
 pub(super) fn of_text<T>(text: Text<'static>, parse: fn(&str) -> Result<T, TimeTextError>) -> Result<T, Fault> {
     parse(text.as_str()).map_err(|_| text_fault(FaultKind::Parse, text))
 }

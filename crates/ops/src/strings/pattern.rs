@@ -39,8 +39,8 @@ pub(super) struct Pattern {
     weight: usize,
 }
 
-/// The automata that match a pattern with texts for which the product is large: a lazy DFA, and an NFA in case the DFA
-/// gives up.
+/// The automata that match a pattern with a text for which the product of the bytes in the text and in the NFA is
+/// large: a lazy DFA, and an NFA in case the DFA gives up.
 pub(super) struct LongTextAutomata {
     pattern: Box<str>,
     dfa: hybrid::regex::Regex,
@@ -101,7 +101,8 @@ impl Pattern {
         self.regex.captures_len() - 1
     }
 
-    /// Returns true if a part of the text matches the pattern. `long` caches the automata for long texts; it may have those of another pattern.
+    /// Returns true if a part of the text matches the pattern. `long` caches the automata for long texts. Automata of another pattern that are in the
+    /// cache are replaced.
     ///
     /// # Errors
     /// If matching would take too long.

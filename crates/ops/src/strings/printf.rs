@@ -81,7 +81,8 @@ impl Sink for KindCheck {
     }
 }
 
-/// An example value of an argument's type, or of its element type. A format is checked with it before there are values.
+/// Returns an example value for the type of an argument (for an array, for the type of its elements). With example
+/// values, a format is checked before the real values are known.
 pub(super) fn sample(arg: &Argument<'_>) -> FormatArgument<'static> {
     match arg.qtype.of_each().scalar() {
         Some(Scalar::Boolean) => FormatArgument::Boolean(true),
@@ -191,7 +192,7 @@ pub(crate) static PRINTF_PACKED: OpDef = OpDef {
     ..OVERLOADED
 };
 
-/// The scalar type of a format operand, which is also that of the result.
+/// The scalar type of a format operand, TEXT or BYTES. The result of formatting has the same type.
 pub(super) fn format_scalar(operator: &str, format: &QType) -> Result<Scalar, TypeFault> {
     let found = format.scalar().filter(|scalar| scalar.is_string());
     found.ok_or_else(|| TypeFault::mismatch(format!("{operator} expects a string for `fmt`, found {format}"), Some(0)))

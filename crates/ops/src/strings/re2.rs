@@ -1,10 +1,10 @@
 //! Translates regular expressions from RE2's syntax, which Arolla uses, to the syntax of the `regex` crate. Both
 //! libraries find the same matches, but some patterns have another meaning in the crate: its `\d`, `\w`, `\s` and `\b`
-//! are about all letters, not only ASCII; its classes have `&&`, `--` and nested classes. In RE2, braces that repeat
-//! nothing are letters, and only RE2 has `\Q`, octal numbers and `\p{^..}`. A pattern that is an error in one of the
-//! syntaxes is an error here. There are exceptions. RE2's `\C`, a byte of a character, is refused, because it would cut
-//! characters apart. Two kinds of patterns that RE2 refuses are accepted: counts beyond 1,000, which the memory limit
-//! of a pattern bounds, and names of classes that only the crate has.
+//! apply to all of Unicode, not only to ASCII, and its classes may contain `&&`, `--` and other classes. In RE2, braces
+//! without a count, as in `{a}`, stand for themselves, and only RE2 has `\Q`, octal numbers and `\p{^..}`. A pattern
+//! that is an error in one of the syntaxes is an error here, with some exceptions. RE2's `\C`, a byte of a character,
+//! is refused, because it would cut characters apart. Two kinds of patterns that RE2 refuses are accepted: counts
+//! beyond 1,000, which the memory limit of a pattern bounds, and names of classes that only the crate has.
 
 use super::Reason;
 

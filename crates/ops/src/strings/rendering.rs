@@ -1,5 +1,5 @@
-//! Prints single values by the fields of `printf` formats, such as `%8.3f`, in the way of Abseil and C. Widths and
-//! precisions count characters if the format is a text, and bytes if it is bytes.
+//! Prints single values by the fields of `printf` formats, such as `%8.3f`, as Abseil and C do. Widths and precisions
+//! count characters in a format of type TEXT, and bytes in a format of type BYTES.
 
 use super::Reason;
 use super::fields::Field;

@@ -91,8 +91,8 @@ pub(super) fn with_edges(kind: ArrayKind, array: Array, edges: impl IntoIterator
     Ok(Value::Tuple(array.chain(edges.into_iter().map(Value::from)).collect()))
 }
 
-/// Makes the edge (grouping) whose groups are contiguous and have the sizes `sizes`. The sizes are counts of elements,
-/// so the edge can only fail for the limit on elements.
+/// Makes the edge (grouping) whose groups are contiguous and have the sizes `sizes`. Because the sizes were counted,
+/// the only possible failure is that the limit on elements is exceeded.
 pub(super) fn counted(kind: ArrayKind, sizes: Vec<i64>) -> Result<Edge, Fault> {
     Edge::from_sizes(kind, sizes).map_err(|_| Fault::new(FaultKind::ArenaLimit))
 }

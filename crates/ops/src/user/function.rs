@@ -1,6 +1,6 @@
 //! Makes kernels from functions of the user: defines the types that parameters and results may have, and converts
-//! arguments and results. Borrowed texts are valid only during one call: the function must accept every lifetime, so it
-//! cannot store them.
+//! arguments and results. Borrowed texts are valid only during one call. A function must accept them with any lifetime,
+//! so it cannot store them.
 
 use crate::kernel::{Body, Operands, Repr, required};
 use crate::strings::made::{copied, copied_bytes};
@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 mod sealed {
     pub trait Sealed {}
 
-    /// The type of a parameter that code outside this crate cannot name. So such code can neither call nor implement
-    /// functions with this parameter.
+    /// A type that code outside this crate cannot name. So functions with a parameter of this type can be neither
+    /// called nor implemented outside this crate.
     #[derive(Debug)]
     pub struct Token;
 }

@@ -92,7 +92,7 @@ impl UserOperator {
         self.add(function, None)
     }
 
-    /// Adds to the operator a function that can fail. Its error is the reason: see [`Fallible`].
+    /// Adds to the operator a function that can fail. The function's error is the reason of the failure: see [`Fallible`].
     #[must_use]
     pub fn fallible<Args: Arguments, F>(self, function: F) -> Self
     where
@@ -101,12 +101,11 @@ impl UserOperator {
         self.add(Fallible(function), None)
     }
 
-    /// Adds to the operator a function with a lowering rule: the same computation as instructions, for machine code.
-    /// See `docs/add-an-operator.md`.
+    /// Adds to the operator a function with a lowering rule: the same computation as instructions, for machine code. See `docs/add-an-operator.md`.
     ///
-    /// The rule runs once, here. Its instructions are checked when the operator is registered: every instruction takes values
-    /// of its types, integers are divided by a number that is neither 0 nor -1, texts are arguments of the rule, and the result
-    /// is of the function's type. It is not checked that the rule computes the same as the function.
+    /// The rule runs only once, during the call of this method. Its instructions are checked when the operator is registered: every operand has a
+    /// type that the instruction takes, integers are divided by a number that is neither 0 nor -1, texts are arguments of the rule, and the result is
+    /// of the function's type. It is not checked that the rule computes the same as the function.
     #[must_use]
     pub fn with_rule<Args: Arguments, F: UserFunction<Args>>(
         self,

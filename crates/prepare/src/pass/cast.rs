@@ -11,11 +11,11 @@ use cembra_value::{ScalarValue, Value};
 use smallvec::SmallVec;
 
 impl TypedGraph {
-    /// Adds a node to the graph that applies the operator `op` to operands of any types that the operator accepts, with
-    /// implicit casts, bound to its overload.
+    /// Adds a node to the graph that applies the operator `op`, bound to its overload. Operands may have any types that
+    /// the operator accepts, and are implicitly cast.
     ///
     /// # Errors
-    /// If the operator does not take these types.
+    /// If the operator does not accept the types of the operands.
     pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
         let mut op = op;
         let types = operands.iter().map(|operand| self.qtype(*operand));
@@ -26,11 +26,11 @@ impl TypedGraph {
         self.bind(registry, op, operands, origin).map_err(|message| TypeFault::mismatch(message, None))
     }
 
-    /// Adds a node for the operator `op` to the graph, with casts, as [`apply`](TypedGraph::apply) does, but never
-    /// replaces it. `apply` uses another operator in place of `op` for some types.
+    /// Adds a node for the operator `op` to the graph, with implicit casts, as [`apply`](TypedGraph::apply) does. For
+    /// some types, `apply` uses another operator in place of `op`; this function never does.
     ///
     /// # Errors
-    /// A message, if the operator does not take these types.
+    /// A message, if the operator does not accept the types of the operands.
     pub(crate) fn bind(
         &mut self,
         registry: &Registry,
@@ -68,11 +68,11 @@ pub(super) fn bind_resolved(
     Ok(graph.add(kind, &cast, ret, origin))
 }
 
-/// Adds a conditional over arrays to the graph. With a condition per element it is an ordinary operator. A single
-/// condition chooses between arrays, which are first cast to the element type of the result. If one branch is a scalar,
-/// it cannot become an array, because only the other branch determines the number of elements. Then both branches are
-/// operands of an operator, and the scalar branch gets a conditional of its own, so that it is evaluated only if it is
-/// chosen.
+/// Adds a conditional over arrays to the graph. If there is a condition per element, the conditional is an ordinary
+/// operator. A single condition chooses between two arrays, which are first cast to the element type of the result. If
+/// one branch is a scalar, it cannot become an array, because only the other branch determines the number of elements.
+/// Then both branches are operands of an ordinary operator, and the scalar gets its own conditional, so that it is
+/// evaluated only if it is chosen.
 pub(super) fn conditional_of_arrays(
     graph: &mut TypedGraph,
     registry: &Registry,

@@ -1,6 +1,6 @@
-//! Checks the typed graph of a model between passes. The invariants of all passes are checked in debug builds. After rewrites that a user added, more
-//! is checked, in release builds too: plans and machine code rely on the types of nodes and on the nesting of loops, and a rewrite can replace any
-//! node by any other.
+//! Checks the typed graph of a model between passes. The invariants of all passes are checked in debug builds. After rewrites that a user added,
+//! types and loops are checked too, also in release builds: plans and machine code rely on the types of nodes and on the nesting of loops, and a
+//! rewrite can replace any node by any other.
 
 use crate::graph::LoopId;
 use crate::{Id, Kind, TypedGraph, TypedModel};

@@ -1,5 +1,5 @@
-//! Replaces composite operators by the expressions that define them. The nodes of an expression have the origin (the place in the program) of the
-//! node that it replaces.
+//! Replaces composite operators by the expressions that define them. The nodes of such an expression get the origin (the place in the program) of the
+//! node that the expression replaces.
 
 mod elements;
 

@@ -1,7 +1,7 @@
-//! Constant folding: evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded, because the
-//! evaluation reports its error, and only if the value is used there. Operators on large operands are not folded either. Operators on edges
-//! (groupings of elements) and array shapes are not folded: a few bytes may stand for any number of groups, so the result could take more memory than
-//! the model has text. Such operators are evaluated at run time, within the limits on evaluations.
+//! Constant folding: evaluates operators on literals, with the kernels that evaluations use. An operator that fails is not folded: the error must be
+//! reported by the evaluation, and only if the value is used there. Operators on large operands are not folded either. Operators on edges (groupings
+//! of elements) and array shapes are not folded: a few bytes may stand for any number of groups, so the result could be much larger than the text of
+//! the model. Such operators are evaluated at run time, within the limits on evaluations.
 
 use super::rewrite::replace;
 use crate::pass::Options;
@@ -71,7 +71,7 @@ pub(super) fn written_bytes(graph: &TypedGraph, node: Id) -> Option<usize> {
 }
 
 /// The array that the node `node` makes of literals, element by element; `None` if the array's elements have more than `most` bytes in total. The
-/// limit is needed because an array may have one text of the model many times.
+/// limit is needed because many elements of an array may be the same text of the model.
 pub(super) fn written_array(graph: &TypedGraph, registry: &Registry, node: Id, most: usize) -> Option<Value> {
     written_bytes(graph, node).filter(|bytes| *bytes <= most)?;
     call_node(graph, registry, node, &operands_of(graph, node, |operand| graph.value(operand))?, usize::MAX)?.ok()

@@ -108,11 +108,12 @@ pub static PASSES: &[Pass] = &[
 /// Prepares a program, given the types of its leaves.
 ///
 /// `leaf_type` is called with the name of every input. If there are data for the input, `leaf_type` returns their type, which must agree with the
-/// declaration in the program; otherwise it returns `None`. `observe` is called with the result of every pass. The result is not a [`RegionModel`] if the
-/// options stop preparation before nodes have regions.
+/// declaration in the program; otherwise it returns `None`. `observe` is called with the result of every pass. The result is not a [`RegionModel`] if
+/// the options stop preparation before nodes have regions.
 ///
 /// # Errors
-/// If options have an unknown name, or for problems with names, types or limits: as many problems as could be found.
+/// If a name in the options is unknown, or if there are problems with names, types or limits in the program. The error has as many problems as could
+/// be found.
 pub fn prepare(
     program: &Program,
     leaf_type: &dyn Fn(&str) -> Option<QType>,

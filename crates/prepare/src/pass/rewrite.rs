@@ -30,7 +30,8 @@ pub(super) fn rebuild(
 }
 
 /// Rewrites the graph in place, for passes that keep most nodes. `f` is called with two nodes: each needed node, and a copy of it on the rewritten
-/// operands. If the operands did not change, both are one node. `f` returns the replacement. Nodes that are no longer needed stay in the graph.
+/// operands. If the operands did not change, the copy is the node itself. `f` returns the replacement. Nodes that are no longer needed stay in the
+/// graph.
 pub(super) fn replace(
     model: &mut TypedModel,
     budget: &Budget,

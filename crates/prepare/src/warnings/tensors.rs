@@ -1,5 +1,5 @@
-//! Warnings about lost digits in a model with tensors. Such a model is not typed value by value, so the element types of an expression over labels,
-//! such as `a("i") / 3`, are computed here from the types of its operands.
+//! Warnings about lost digits in a model with tensors. In such a model, type inference does not type each element, so the element types of an
+//! expression over labels, such as `a("i") / 3`, are computed here from the types of its operands.
 
 use super::{WrittenOperator, as_integer, asks_for_floats, compared, is_comparison, is_small, lost, rounded};
 use cembra_expr::{Node, NodeId, Program};
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 /// The element types of operands; `None` for an operand whose type is not known.
 type Elements = SmallVec<[Option<Scalar>; 4]>;
 
-/// Adds warnings about a model with tensors to `found`. `types` are the types of its nodes, `None` where unknown.
+/// Adds warnings about a model with tensors to `found`. `types` has the type of each node of the program, `None` if it is not known.
 pub fn find_tensor_warnings(program: &Program, types: &[Option<QType>], registry: &Registry, found: &mut Warnings) {
     let graph = &program.graph;
     let needed = graph.reachable(program.outputs.iter().map(|output| output.node));

@@ -1,7 +1,7 @@
-//! The segments of a lane program (a plan recorded for many rows at once) while they are recorded. A segment is a tape, or
-//! the call of a kernel or a memo. The last segment is the open tape; the earlier segments are complete except for their
-//! outputs. When a later segment needs a result of an earlier tape, that result becomes an output of the earlier tape, a
-//! column, and an input of the later segment.
+//! The segments of a lane program (a plan recorded for many rows at once) while they are recorded. A segment is a tape,
+//! or the call of a kernel or a memo. The last segment is the open tape; the earlier segments are complete except for
+//! their outputs. When a later segment needs a result of an earlier tape, the earlier tape writes the result to a
+//! column (as an output), and the later segment reads the column (as an input).
 
 use cembra_runtime::MachineType;
 use cembra_tape::{ColumnId, KernelSegment, LaneColumn, Mask, MemoSegment, Origin, Output, Port, Tape, Val};
@@ -183,7 +183,8 @@ impl Drafts {
         column
     }
 
-    /// Returns a mask of any tape as a mask on the open tape, reading it from a column if its tape is an earlier one.
+    /// Returns `mask`, which may be on any tape, as a mask on the open tape. A mask of an earlier tape is read from a
+    /// column.
     pub(super) fn mask(&mut self, mask: TapeRef<Mask>) -> Mask {
         if mask.draft == self.current() {
             return mask.it;
@@ -199,7 +200,8 @@ impl Drafts {
         }
     }
 
-    /// Returns a number of any tape as a number on the open tape, reading it from a column if its tape is an earlier one.
+    /// Returns `val`, which may be on any tape, as a number on the open tape. A number of an earlier tape is read from
+    /// a column.
     pub(super) fn number(&mut self, val: TapeRef<Val>) -> Val {
         if val.draft == self.current() {
             return val.it;

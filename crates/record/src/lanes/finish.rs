@@ -6,8 +6,8 @@ use crate::lanes::drafts::{Draft, Drafts};
 use cembra_plan::StepId;
 use cembra_tape::{Body, CanPlay, ColumnId, LaneColumn, LaneProgram, Origin, Segment, Source, TapeSegment};
 
-/// Returns the finished program. Appends to `lacking` the steps that have instructions for which `can_play` returns false,
-/// so that the backend does not support them.
+/// Returns the finished program. Appends to `lacking` the steps with an instruction that the backend does not support:
+/// one for which `can_play` returns false.
 pub(super) fn finish(drafts: Drafts, can_play: CanPlay, lacking: &mut Vec<StepId>) -> LaneProgram {
     let Drafts { done, open, columns, once, .. } = drafts;
     let mut needed: Vec<bool> = columns.iter().map(|column| matches!(column.origin, Origin::Output { .. })).collect();

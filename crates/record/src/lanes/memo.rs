@@ -13,8 +13,8 @@ use cembra_tape::{CanPlay, MemoSegment, MemoStore, Output, ValuePart};
 
 impl Recorder<'_> {
     /// Records `memo` (steps that depend on one dictionary alone) for the rows that reach the current step. Appends to
-    /// `lacking` the steps that have instructions for which `can_play` returns false, so that the backend does not support
-    /// them.
+    /// `lacking` the steps with an instruction that the backend does not support: one for which `can_play` returns
+    /// false.
     pub(super) fn memo(&mut self, memo: &Memo, can_play: CanPlay, lacking: &mut Vec<StepId>) {
         let plan = self.plan;
         // Inside of the memo, a value of the dictionary is a row.

@@ -40,7 +40,7 @@ const MOST_STEPS: usize = 20_000;
 pub struct InputFact {
     /// True if all rows share one value of the input.
     pub is_shared: bool,
-    /// True if the input is present in all rows. An input of a non-optional type always is.
+    /// True if the input is present in all rows. An input of a non-optional type is always present.
     pub all_present: bool,
     /// True if the input's column is a dictionary: rows have indices of values, so steps that depend on this input alone can
     /// run once per value.
@@ -86,7 +86,7 @@ impl std::error::Error for NotLanes {}
 /// alive, the [template](Plan::template) and the [states](Plan::states).
 ///
 /// # Errors
-/// If the plan must be evaluated row by row, or if an output that is not a float should be summed.
+/// If the plan must be evaluated row by row, or if `outputs` asks for the sum of an output that is not a float.
 pub fn record_lanes(
     plan: &Plan,
     facts: &[InputFact],

@@ -67,7 +67,7 @@ pub(super) struct Recorder<'p> {
     pub(super) notes: Vec<ValueState>,
     /// For each value, whether it is a literal.
     literals: Vec<bool>,
-    /// The mask of the rows that reach the current step; `None` if all do.
+    /// The mask of the rows that reach the current step; `None` if all rows do.
     pub(super) path: Option<TapeRef<Mask>>,
     /// The cost of the innermost open stretch (a skippable part of the tape), in units of `Tape::cost`.
     around: u32,
@@ -99,9 +99,9 @@ impl<'p> Recorder<'p> {
         Recorder { plan, facts, classes, memos, unplayable, weights, drafts, notes, literals, path, around, whole }
     }
 
-    /// Records the whole plan: first the steps whose results are the same for all rows, then memos (the steps that depend on
-    /// one dictionary alone), then all other steps, then the outputs. Returns the steps of memos that have instructions
-    /// which the backend does not support.
+    /// Records the whole plan: first the steps whose results are the same for all rows, then memos (the steps that
+    /// depend on one dictionary alone), then all other steps, then the outputs. Returns the steps in memos with an
+    /// instruction that the backend does not support.
     pub(super) fn record(&mut self, outputs: &[Port], can_play: CanPlay) -> Vec<StepId> {
         let order = self.weights.order(self.plan, self.memos, self.unplayable);
         let mut lacking = Vec::new();
@@ -275,8 +275,8 @@ impl<'p> Recorder<'p> {
         }
     }
 
-    /// Ends the open tape and opens another if the open tape is long, unless the walk is inside a conditional whose branches
-    /// can be skipped.
+    /// If the open tape is long, ends it and opens another. Does nothing while the walk is inside a conditional whose
+    /// branches can be skipped.
     pub(super) fn cut_long(&mut self) {
         if self.drafts.is_long() && self.whole == 0 {
             self.drafts.cut();
@@ -310,7 +310,7 @@ impl<'p> Recorder<'p> {
         self.note(step.out, value);
     }
 
-    /// Records that the plan's value `value` is `is` on the open tape.
+    /// Records `is`, a value on the open tape, as the recorded value of `value`, a value of the plan.
     pub(super) fn note(&mut self, value: ValueId, is: TapeValue) {
         self.notes[value.index()] = ValueState::Made(self.drafts.on(is));
     }

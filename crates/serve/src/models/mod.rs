@@ -90,10 +90,10 @@ impl Models {
         Models { set: OnceLock::new(), shared, failed: RwLock::default(), are_loaded: AtomicBool::new(false), settings }
     }
 
-    /// Reads the folder for the first time, or again. Returns the changes in words, for the log.
+    /// Reads the folder of models for the first time, or again. Returns the changes in words, for the log.
     ///
     /// # Errors
-    /// If the folder cannot be read, or its models exceed a limit. Then the models stay as they were.
+    /// If the folder cannot be read, or its models exceed a limit. After an error, the models stay as they were.
     pub(crate) fn reload(&self) -> Result<Vec<String>, Error> {
         let is_first = !self.are_loaded();
         let set = match self.set.get() {
@@ -163,15 +163,15 @@ impl Models {
         }
     }
 
-    /// True once the folder was read.
+    /// Returns true once the folder of models has been read.
     pub(crate) fn are_loaded(&self) -> bool {
         self.are_loaded.load(Ordering::Acquire)
     }
 
-    /// Finds the model that a part of a path names, in which characters may be percent-encoded.
+    /// Finds the model for `name`, a part of a URL's path: `fraud`, or a version as in `fraud@1b0f9c2d`. Characters may be percent-encoded.
     ///
     /// # Errors
-    /// If there is no such model (404), its file is not valid and no earlier version is served (503), or the models are not loaded yet (503).
+    /// If there is no such model (404), if its file is not valid and no earlier version is served (503), or if the models are not loaded yet (503).
     pub(crate) fn find(&self, name: &str) -> Result<Arc<ModelVersion>, Problem> {
         let unavailable = |code, detail: String| Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
         let missing = |detail: String| Problem::new(StatusCode::NOT_FOUND, "model", detail);
@@ -218,22 +218,22 @@ impl Models {
         }
     }
 
-    /// The current models by name.
+    /// The current version of each model, with its name.
     pub(crate) fn all(&self) -> Vec<(String, Arc<ModelVersion>)> {
         self.set.get().map(ModelSet::all).unwrap_or_default()
     }
 
-    /// The kept versions of a model, the current one first.
+    /// The versions of the model `name` that are kept, the current one first.
     pub(crate) fn versions(&self, name: &str) -> Vec<Arc<ModelVersion>> {
         self.shared.versions().get(name).into_iter().flatten().cloned().collect()
     }
 
-    /// The problems in the file of the model `name`, if it is not valid.
+    /// The problems in the file of the model `name`, as JSON; `None` if the file is valid or does not exist.
     pub(crate) fn failed(&self, name: &str) -> Option<Value> {
         self.failed.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// The files that are not valid models, with their problems.
+    /// The problems of each file that is not a valid model, as JSON, by the names of the models.
     pub(crate) fn all_failed(&self) -> BTreeMap<String, Value> {
         self.failed.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,5 @@
-//! The thread that reads the folder again: shortly after a file changed, and every few seconds where no event arrives, as on file systems of other
-//! machines. Models are compiled here, so requests never wait for it.
+//! The thread that reads the folder of models again: shortly after a file changed, and also every few seconds, because a network file system may not
+//! report changes. This thread compiles the models, so requests never wait for a compilation.
 
 use super::Models;
 use notify::event::{AccessKind, AccessMode, EventKind};
@@ -29,17 +29,14 @@ enum Message {
     Stop,
 }
 
-/// The thread that keeps the models up to date. It ends when the value is dropped.
+/// The thread that keeps the models up to date. The thread ends when the `Watcher` is dropped.
 pub(crate) struct Watcher {
     to_thread: Sender<Message>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watcher {
-    /// Starts the thread, which reads the folder at once.
-    ///
-    /// # Errors
-    /// If the operating system cannot start a thread.
+    /// Starts the thread, which reads the folder of models at once.
     pub(crate) fn start(models: Arc<Models>) -> std::io::Result<Watcher> {
         let (to_thread, messages) = channel();
         let events = to_thread.clone();

@@ -1,4 +1,4 @@
-//! A version of a model, compiled and ready to answer requests. A version stays as it is when the file changes.
+//! A version of a model, compiled and ready to answer requests. A version stays as it is when the model's file changes.
 
 use crate::arguments::Settings;
 use crate::metrics::{Metrics, ModelMetrics};
@@ -25,14 +25,14 @@ enum Rows {
     ByValue(Box<Pool<ByValue>>),
 }
 
-/// A version of a model.
+/// A compiled version of a model.
 pub(crate) struct ModelVersion {
     pub(crate) name: String,
     /// The first digits of the hash of the model's texts.
     pub(crate) hash: String,
     pub(crate) model: Model,
     pub(crate) executor: Executor,
-    /// The compiled model for many rows, or the reason why there is none: a model with tensors takes one object at a time.
+    /// The compiled model for many rows, or the reason why there is none: a model with tensors can evaluate only one row at a time.
     pub(crate) batch: Result<Batch, Error>,
     pub(crate) warnings: Vec<Value>,
     pub(crate) loaded: SystemTime,
@@ -44,7 +44,7 @@ pub(crate) struct ModelVersion {
 }
 
 impl ModelVersion {
-    /// Compiles a model and runs its own tests.
+    /// Compiles a model and runs the model's own tests.
     ///
     /// # Errors
     /// If the model cannot be compiled, if JSON cannot express its inputs or outputs, or if a test fails.
@@ -104,12 +104,12 @@ impl ModelVersion {
         made
     }
 
-    /// True if a row took long lately.
+    /// Returns true if a row of this model took long lately.
     pub(crate) fn is_slow(&self) -> bool {
         self.slow.load(Ordering::Relaxed)
     }
 
-    /// Records whether a row took long.
+    /// Records whether a row of this model took long.
     pub(crate) fn set_slow(&self, is_slow: bool) {
         if self.is_slow() != is_slow {
             self.slow.store(is_slow, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The body of a request, read within its limits: of bytes, of time, and of memory for all bodies. It is not interpreted here.
+//! Reading of the body of a request. There are limits on the body's bytes, on the time, and on the memory that the bodies of all
+//! requests take. The bytes are not interpreted here.
 
 use crate::arguments::Settings;
 use crate::problem::Problem;
@@ -18,12 +19,12 @@ const FREE_BYTES: usize = 64 << 10;
 /// The bytes for which a client has a further second: one that goes on at this rate is never late.
 const BYTES_PER_SECOND: f64 = (64 << 10) as f64;
 
-/// The time that a client has earned, beyond the fixed time limit, by sending or reading `bytes` bytes.
+/// The time that a client gets in addition to the fixed time limit, for sending or receiving `bytes` bytes.
 pub(crate) fn earned(bytes: usize) -> Duration {
     Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND)
 }
 
-/// The body of a request.
+/// The body of a request, while it is read.
 pub(crate) struct BodyReading {
     body: Incoming,
     /// The first bytes, which were read already.
@@ -57,12 +58,12 @@ impl BodyReading {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-limit", detail).closing()
     }
 
-    /// True if all bytes are known to be read. A body of chunks may be at its end without that.
+    /// Returns true if all bytes of the body are known to be read. For a chunked body, the result may be false at the end.
     pub(crate) fn is_complete(&self) -> bool {
         self.start.is_none() && self.body.is_end_stream()
     }
 
-    /// Reads the next bytes; `None` at the end.
+    /// Reads the next bytes of the body; `None` at its end.
     ///
     /// # Errors
     /// If the body is too long, takes too long, or is cut short.
@@ -96,7 +97,7 @@ impl BodyReading {
         }
     }
 
-    /// Returns the first byte that is not white space, without taking it; `None` if there is none.
+    /// Returns the first byte that is not white space, and leaves the byte in the body. `None` if there is no such byte.
     ///
     /// # Errors
     /// The errors of [`next`](BodyReading::next).
@@ -146,7 +147,7 @@ impl BodyReading {
     }
 }
 
-/// A whole body, with its share of the memory for bodies.
+/// The whole body of a request, with its share of the memory for the bodies of all requests.
 pub(crate) struct WholeBody {
     bytes: Bytes,
     _memory: Option<OwnedSemaphorePermit>,

@@ -1,10 +1,10 @@
-//! The forms of rows in requests and answers, and their media types.
+//! The formats of rows in requests and answers (JSON, JSON lines, Arrow, CSV), and their media types.
 
 use crate::problem::Problem;
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderMap};
 
-/// A form of rows.
+/// A format of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     /// An object, or an array of objects.
@@ -28,7 +28,7 @@ impl Form {
         }
     }
 
-    /// The value of `Content-Type` of an answer.
+    /// The value of the header `Content-Type` of an answer in this format.
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
             Form::Csv => "text/csv; charset=utf-8; header=present",
@@ -36,10 +36,10 @@ impl Form {
         }
     }
 
-    /// The form of a request's body.
+    /// The format of a request's body with the media type `media_type`.
     ///
     /// # Errors
-    /// If the media type is not that of a form.
+    /// If no format has this media type.
     pub(crate) fn of_request(media_type: &str) -> Result<Form, Problem> {
         let found = Form::ALL.into_iter().find(|form| form.media_type() == media_type);
         found.ok_or_else(|| {
@@ -48,10 +48,11 @@ impl Form {
         })
     }
 
-    /// The form of the answer: the one that `Accept` prefers; among equals that of the request.
+    /// The format of the answer: the one that the header `Accept` prefers. Among equally preferred formats, the format
+    /// of the request comes first.
     ///
     /// # Errors
-    /// If `Accept` allows no form.
+    /// If `Accept` allows no format.
     pub(crate) fn of_answer(headers: &HeaderMap, request: Form) -> Result<Form, Problem> {
         if !headers.contains_key(ACCEPT) {
             return Ok(request);

@@ -1,5 +1,5 @@
-//! Requests to models: the form of the request and the form of the answer. One row of JSON is in `single`; many rows are in `stream`. The limits on
-//! requests that are in progress are in `work`.
+//! Requests to models: the format of the request, and the format of the answer. One row of JSON is evaluated in `single`, many rows in `stream`. The
+//! limits on requests in progress are in `work`.
 
 mod body;
 mod forms;
@@ -22,7 +22,7 @@ use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use std::sync::Arc;
 
-/// Cancels an evaluation when its request is dropped, because the client is gone.
+/// A guard that cancels the evaluation for a request when the request is dropped, because its client is gone.
 pub(crate) struct CancelOnDrop(Cancellation);
 
 impl CancelOnDrop {
@@ -37,7 +37,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
-/// Evaluates the rows of a request.
+/// Evaluates the rows of a request to the model `served`.
 pub(crate) async fn run(
     state: &Arc<State>,
     served: &Arc<ModelVersion>,

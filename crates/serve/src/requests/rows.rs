@@ -1,5 +1,4 @@
-//! Evaluation of batches of rows: as columns where the model allows it, else row by row. A row that fails has missing outputs and an error beside
-//! it.
+//! Evaluation of batches of rows: as columns where the model allows it, else row by row. A row that fails has missing outputs, and an error.
 
 use crate::models::ModelVersion;
 use crate::problem::RowError;
@@ -29,7 +28,7 @@ enum Source {
     Empty(Value),
 }
 
-/// The evaluation of a model on the batches of a table, with the inputs that it reads and the columns that it makes.
+/// The evaluator of a model for the batches of a table, with the source of each input and the columns of the results.
 pub(crate) struct RowEvaluator {
     batch: Option<Batch>,
     session: Session,
@@ -37,7 +36,7 @@ pub(crate) struct RowEvaluator {
     outputs: Vec<QType>,
     /// The named columns of the results.
     pub(crate) columns: Vec<Named>,
-    /// The schema of the results in memory.
+    /// The Arrow schema of the results in memory.
     pub(crate) schema: SchemaRef,
     at_once: usize,
 }
@@ -47,7 +46,7 @@ pub(crate) struct Evaluated {
     pub(crate) outputs: RecordBatch,
     /// The rows that failed, with their indices, in order.
     pub(crate) failures: Vec<(usize, RowError)>,
-    /// The time that the model took.
+    /// The time that evaluating these rows took.
     pub(crate) time: Duration,
 }
 
@@ -89,11 +88,11 @@ impl RowEvaluator {
         Ok((evaluator, leaves))
     }
 
-    /// Evaluates the rows of a decoded piece, and passes the results to `take`, in one part or in several if the results are large. The time of the
-    /// evaluation is subtracted from `time_left`.
+    /// Evaluates the rows of `decoded`, and passes the results to `take`; large results are passed in several parts. The time of the evaluation is
+    /// subtracted from `time_left`.
     ///
     /// # Errors
-    /// If the token or the end of the time ends the evaluation, or the results cannot be made; and the errors of `take`.
+    /// If `token` is cancelled, if `time_left` is used up, if the results cannot be made, or if `take` returns an error.
     pub(crate) fn evaluate<E: From<Failed>>(
         &mut self,
         decoded: &Decoded,
@@ -248,7 +247,7 @@ type Outputs = (Vec<ArrayRef>, Failures);
 /// The rows that failed, with their indices and errors, in order.
 type Failures = Vec<(usize, RowError)>;
 
-/// The reason why rows cannot be evaluated further.
+/// The error that ends the evaluation of rows: an error of the model, or of the data.
 pub(crate) enum Failed {
     Model(Error),
     Data(DataError),

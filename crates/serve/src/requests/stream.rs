@@ -1,5 +1,6 @@
-//! Many rows: the body is read, evaluated and answered at the same time, in batches. A task reads the body, a thread decodes, evaluates and encodes, and
-//! hyper writes the answer. At most a few parts wait between them, so memory does not grow with the rows.
+//! Many rows: the body is read, evaluated and answered at the same time, in batches. A task reads the body, a thread decodes and evaluates the rows
+//! and encodes the results, and hyper writes the answer. At most a few parts wait between these three, so memory does not grow with the number of
+//! rows.
 
 use super::body::earned;
 use super::rows::{Failed, RowEvaluator};
@@ -67,7 +68,7 @@ struct Chunk {
 /// A chunk of the answer, or the reason why no further one follows.
 type Sent = Result<Chunk, Problem>;
 
-/// Evaluates the rows of a body.
+/// Evaluates the rows in the body of a request.
 pub(crate) async fn run(
     state: &Arc<State>,
     served: &Arc<ModelVersion>,

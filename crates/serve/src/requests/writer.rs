@@ -1,5 +1,5 @@
-//! Writers of answers: each form as bytes, with the errors of rows beside their rows. In JSON an object with the error stands in the place of the row; in
-//! CSV and Arrow a further column has the message.
+//! Writers of answers in each format. In JSON, an object with the error stands in place of a row that failed. In CSV and Arrow, a further column has
+//! the error's message.
 
 use super::Form;
 use super::rows::Evaluated;
@@ -23,7 +23,7 @@ const ROW_BYTES: u64 = 256 << 20;
 /// The type of the column of errors.
 const TEXTS: QType = QType::Optional(Scalar::Text);
 
-/// A writer of an answer.
+/// A writer of an answer in one format.
 pub(crate) enum Writer {
     Json { encoder: Arc<dyn Encoder>, frame: Frame, is_array: bool, is_empty: bool },
     Csv { encoder: Arc<dyn Encoder>, header: Vec<u8>, schema: SchemaRef },
@@ -61,7 +61,7 @@ impl Writer {
         Ok(Writer::Arrow { writer, schema, plain })
     }
 
-    /// The bytes before the first row.
+    /// The bytes of the answer before the first row.
     pub(crate) fn start(&mut self) -> Vec<u8> {
         match self {
             Writer::Json { .. } => Vec::new(),
@@ -70,10 +70,10 @@ impl Writer {
         }
     }
 
-    /// Passes the bytes of rows to `take`, in parts. `first` is the number of the first row, from 0.
+    /// Writes the rows of `evaluated`, and passes the bytes to `take` in parts. `first` is the number of the first row, counted from 0.
     ///
     /// # Errors
-    /// If a row is too large; and the errors of `take`.
+    /// If a row is too large, or `take` returns an error.
     pub(crate) fn write<E: From<DataError>>(
         &mut self,
         evaluated: &Evaluated,
@@ -113,10 +113,10 @@ impl Writer {
         }
     }
 
-    /// The bytes after the last row.
+    /// The bytes of the answer after the last row.
     ///
     /// # Errors
-    /// If the end cannot be written.
+    /// If these bytes cannot be written.
     pub(crate) fn end(&mut self) -> Result<Vec<u8>, DataError> {
         match self {
             Writer::Json { frame, is_empty, .. } => {
@@ -130,7 +130,8 @@ impl Writer {
         }
     }
 
-    /// The bytes that tell in a started answer that it ends early; empty in forms that cannot tell.
+    /// The bytes that tell the client that an answer, which has begun, ends early because of `error` in row `row`. Empty in a format that cannot tell
+    /// this.
     pub(crate) fn broken_off(&self, error: &RowError, row: u64) -> Vec<u8> {
         match self {
             Writer::Json { is_array: false, .. } => format!("{}\n", error.object(row)).into_bytes(),

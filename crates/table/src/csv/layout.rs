@@ -46,8 +46,8 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Returns true if the column accepts `text`, which can be parsed as its type. A declared type accepts every such text. An inferred type
-    /// accepts a number only if no digit is lost, and a date only if it begins with a year and a dash or `spelling` has a date format.
+    /// Returns true if the column accepts `text`, which can be parsed as the column's type. A declared type accepts every text that can be parsed. An
+    /// inferred type accepts a number only if no digit is lost, and a date only if it begins with a year and a dash or `spelling` has a date format.
     #[inline(always)]
     pub(crate) fn takes(&self, text: &[u8], spelling: &Spelling) -> bool {
         !self.inferred || str::from_utf8(text).is_ok_and(|text| self.is_as_inferred(text, spelling))
@@ -86,8 +86,8 @@ pub(crate) enum Cell {
     Optional(QType, Vec<Cell>),
 }
 
-/// The mapping from the fields of a CSV record to the columns of a batch: the targets (CSV fields that are read), and for each column the targets
-/// that it is built from.
+/// The mapping from the fields of a CSV record to the columns of a batch. Has the targets (CSV fields that are read), and for each column the targets
+/// that the column is built from.
 #[derive(Debug)]
 pub(crate) struct Layout {
     schema: SchemaRef,
@@ -217,10 +217,10 @@ impl Layout {
         !(in_quotes && target.scalar == Scalar::Text && !self.nulls.is_empty())
     }
 
-    /// Reads the field of `record` that `target` describes as a value; `None` if the value is missing.
+    /// Reads a value from the field of `record` that `target` describes. `None` if the value is missing.
     ///
     /// # Errors
-    /// If the field does not have the column's type.
+    /// If the text of the field is not a value of the column's type.
     pub(crate) fn value(&self, target: &Target, record: &Record<'_>) -> Result<Option<ScalarValue>, DataError> {
         // A record with an error may have fewer fields.
         let Some(field) = record.fields.get(target.index) else { return Ok(None) };

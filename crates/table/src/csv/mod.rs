@@ -1,11 +1,11 @@
-//! Reader for CSV. A missing value is an empty field, or one of the texts chosen for it. Quotes are not part of a value: `""` is an empty field,
-//! and `"1"` is a number. But if texts are chosen for missing values, `""` in a text column is an empty text. The module `scalar` describes how
-//! scalars are spelled. Field `i` of a tuple `name` is the column `name.i`; field `x` of a named tuple is the column `name.x`.
+//! Reader for CSV. A missing value is an empty field, or a text that the caller chose for missing values. Quotes are not part of a value: `""` is an
+//! empty field, and `"1"` is a number. But if the caller chose texts for missing values, `""` in a text column is an empty text. The module `scalar`
+//! describes how scalars are spelled. Field `i` of a tuple `name` is the column `name.i`; field `x` of a named tuple is the column `name.x`.
 //!
-//! The type of an undeclared input is inferred from the first rows, and always optional: i64 if every field there is a whole number, f64 if every
-//! field is a number, bool, date or timestamp if every field is spelled as one, else text. A number with a leading zero or plus is a text. Rows
-//! after the first must have the inferred type too. If no column has the name of an undeclared input, but there are columns `name.0`, `name.1` and
-//! so on, the input is a tuple of these columns. If there are columns such as `name.x`, it is a named tuple.
+//! The type of an undeclared input is inferred from the first rows, and always optional: i64 if every field in these rows is a whole number, f64 if
+//! every field is a number, bool, date or timestamp if every field is spelled as a value of this type, else text. A number with a leading zero or
+//! plus is a text. Rows after the first must have the inferred type too. If no column has the name of an undeclared input, but there are columns
+//! `name.0`, `name.1` and so on, the input is a tuple of these columns. If there are columns such as `name.x`, it is a named tuple.
 
 pub(crate) mod blocks;
 mod layout;

@@ -25,8 +25,8 @@ pub(crate) struct Decimal {
     end: usize,
 }
 
-/// Parses the number that starts at the index `at` of `bytes` and ends at `delimiter` or a line end. It must be digits, perhaps with a sign before
-/// them and a point among them. `None` if the field has any other text or too many digits.
+/// Parses the number that starts at the index `at` of `bytes` and ends at `delimiter` or a line end. The number must consist of digits, with an
+/// optional sign before them and an optional point. `None` if the field has any other text or too many digits.
 #[inline(always)]
 pub(crate) fn decimal(bytes: &[u8], at: usize, delimiter: u8) -> Option<Decimal> {
     // The sign has no branch, because it is unpredictable in many columns.
@@ -91,7 +91,8 @@ impl Decimal {
         }
     }
 
-    /// The number as the nearest f64, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
+    /// The number as the nearest f64, if one division of exact f64s computes it: only the quotient is rounded. `None` if the digits or the power of
+    /// ten are not exact.
     #[inline(always)]
     pub(crate) fn to_f64(self) -> Option<f64> {
         let power = POWERS.get(self.scale).filter(|_| self.digits <= EXACT)?;
@@ -99,7 +100,8 @@ impl Decimal {
         Some(f64::from_bits(magnitude.to_bits() | u64::from(self.negative) << 63))
     }
 
-    /// The number as the nearest f32, if a single division finds it: both operands are exact, so the quotient is rounded once. Else `None`.
+    /// The number as the nearest f32, if one division of exact f32s computes it: only the quotient is rounded. `None` if the digits or the power of
+    /// ten are not exact.
     #[inline(always)]
     pub(crate) fn to_f32(self) -> Option<f32> {
         let power = SMALL_POWERS.get(self.scale).filter(|_| self.digits <= SMALL_EXACT)?;

@@ -204,8 +204,8 @@ impl<'b> Scanner<'b> {
     /// Checks that `record` has `expected` fields and no fault in its quotes. `first` is the line on which the search for the record began.
     ///
     /// # Errors
-    /// If the record has another number of fields, a field continues after its closing quote, or, with one column, a blank line precedes
-    /// the record.
+    /// If the record has another number of fields, if a field continues after its closing quote, or if a blank line precedes the record in a CSV with
+    /// one column.
     pub(crate) fn check(record: &Record<'_>, first: u64, expected: usize) -> Result<(), DataError> {
         if let Some(field) = record.goes_on.and_then(|at| record.fields.get(at)) {
             // The fields after this one may be cut at wrong places, so this is checked before the number of fields.

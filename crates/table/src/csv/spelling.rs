@@ -67,7 +67,7 @@ impl Spelling {
         }
     }
 
-    /// Returns this spelling with the default spelling for the type `scalar`, which is date or timestamp.
+    /// Returns this spelling with the default spelling for values of type `scalar` (date or timestamp).
     pub(crate) fn without(&self, scalar: Scalar) -> Spelling {
         match scalar {
             Scalar::Date => Spelling { dates: None, ..self.clone() },
@@ -122,8 +122,9 @@ impl Spelling {
         Some(format!("which does not exist in {zone}, because clocks are put forward then"))
     }
 
-    /// The hint for a `text` that may be a number with another decimal character; `None` if it cannot be one. `leaf` is the name of the input, and
-    /// `path` the name of its field with the text; without fields, both are equal.
+    /// The hint for `text` if it may be a number with another decimal character (comma, point) or with separators between thousands; else `None`.
+    /// `leaf` is the name of the input, and `path` the name of the input's field that has the text. For an input without fields, both names are
+    /// equal.
     pub(crate) fn said_of_number(&self, text: &str, leaf: &str, path: &str) -> Option<String> {
         let is_number = |spelling: &Spelling| spelling.number(text).is_some_and(|number| scalar::is_number(&number));
         // A text that is a number in this spelling, such as `2.590` in a column of integers, has a fraction and no thousands.
@@ -159,8 +160,8 @@ impl Spelling {
         }
     }
 
-    /// The hint for a CSV field whose text is not a value of its column's type. `leaf` is the name of the input, and `path` the name of its field;
-    /// without fields, both are equal.
+    /// The hint for a CSV field whose text is not a value of its column's type. `leaf` is the name of the input, and `path` the name of the input's
+    /// field. For an input without fields, both names are equal.
     pub(crate) fn said_of_field(
         &self,
         scalar: Scalar,
@@ -172,7 +173,7 @@ impl Spelling {
         of_number.map(Cow::Owned).or_else(|| self.said(scalar, text).map(Cow::Borrowed))
     }
 
-    /// The hint for `text` from the data (a text, or the digits of a number) that is not a value of type `scalar`; `None` if there is no hint.
+    /// The hint for `text` (a text, or the digits of a number) from data, which is not a value of type `scalar`; `None` if there is no hint.
     #[must_use]
     pub fn said(&self, scalar: Scalar, text: &str) -> Option<&'static str> {
         self.said_of_moment(scalar, text).or_else(|| scalar::spelling(scalar, text))

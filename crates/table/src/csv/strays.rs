@@ -26,10 +26,12 @@ pub(crate) fn null_advice(mark: &str) -> String {
     format!("use `--null {shown}` if {} stands for a missing value", quoted(mark))
 }
 
-/// The texts that prevent a CSV column from being numbers or dates: the first mark of a missing value, and the first other text.
+/// The texts that prevent a CSV column from being numbers or dates: the first text that other programs write for a missing value (such as `NA`), and
+/// the first other text.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct NonNumbers {
-    /// The first mark of a missing value (such as `NA`), its line, and the properties of the column's texts that are not marks.
+    /// The first text that other programs write for a missing value (a mark, such as `NA`), its line, and the properties of the column's texts that
+    /// are not marks.
     mark: Option<(String, u64, ColumnTexts)>,
     /// The first text that is neither a mark of a missing value nor a number, and its line.
     other: Option<(String, u64)>,

@@ -43,7 +43,8 @@ impl ThousandsFormat {
         }
     }
 
-    /// Returns true if `text` may also be a number with a fraction: its only separator is a comma, or with `decimal_comma` a point.
+    /// Returns true if `text` may also be a number with a fraction: its only separator is a comma (if `decimal_comma` is true, a
+    /// point).
     pub(crate) fn may_be_decimal(self, text: &str, decimal_comma: bool) -> bool {
         let decimal = if decimal_comma { '.' } else { ',' };
         self.group == decimal && self.decimal.is_none() && text.matches(decimal).count() == 1

@@ -23,7 +23,7 @@ pub(super) struct JsonCell<'a> {
     pub(super) value: JsonText<'a>,
     /// The place of the JSON value among the columns, for messages.
     pub(super) place: ColumnPlace<'a>,
-    /// True if the value is of a column that is copied to the results, false for an input.
+    /// True if the value belongs to a column that is copied to the results, false if it is for an input.
     pub(super) is_kept: bool,
 }
 

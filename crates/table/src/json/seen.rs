@@ -1,5 +1,5 @@
-//! Inference of types from JSON values: the form that the values of a column have in common (a scalar kind, a tuple, a list, or optional), and the
-//! parts of a value that an inferred type would lose.
+//! Inference of types from JSON values: finds the form that the values of a column have in common (a scalar kind, a tuple, a list, or optional), and
+//! the parts of a value that an inferred type would lose.
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
@@ -7,8 +7,8 @@ use crate::schema::{ColumnPlace, quoted};
 use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
-/// The form that several JSON values have in common: their kind (scalar, tuple, list), and whether some are missing. Their type is inferred from
-/// it.
+/// The form that several JSON values have in common: their kind (scalar, tuple, list), and whether some are missing. The inferred type follows from
+/// this form.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct JsonForm {
     /// The kind (scalar, tuple, list) of the values that are present.
@@ -29,8 +29,8 @@ pub(super) enum Kind {
     List(List),
 }
 
-/// The form that several JSON arrays have in common: that of all elements together, and that of the elements at each index. An array is inferred to
-/// be a list or a tuple by it.
+/// The form that several JSON arrays have in common: the form of all elements together, and the form of the elements at each index. The two forms
+/// decide whether the arrays become lists or tuples.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct List {
     /// The common form of all elements; `None` if no form fits all elements.
@@ -258,7 +258,7 @@ pub(super) fn loses(qtype: &QType, value: JsonText<'_>) -> bool {
     }
 }
 
-/// Returns true if an object in `value` lacks a field of its type in `qtype`, which would be written as `null`.
+/// Returns true if an object in `value` lacks a field that the object's type in `qtype` has. Such a field would be written as `null`.
 pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
     // Tuple types nest only as deep as the objects of the first rows, so this recursion is bounded.
     let elements = || value.elements().unwrap_or_default().into_iter();

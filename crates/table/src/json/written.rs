@@ -24,8 +24,8 @@ pub(super) struct MemberCopy {
 }
 
 impl MemberCopy {
-    /// Chooses the members to be copied: those under `keys`, and with `is_all` every other member too. A member with the name of one of `outputs`
-    /// is not copied.
+    /// Chooses the members to be copied: those with the keys `keys`, and if `is_all` is true, all other members too. A member with the name of one of
+    /// `outputs` is not copied.
     pub(super) fn new(keys: Vec<String>, outputs: &[String], is_all: bool) -> MemberCopy {
         let left_out: HashSet<String> = keys.iter().chain(outputs).cloned().collect();
         let keys = keys.into_iter().filter(|key| !outputs.contains(key)).collect();
@@ -59,9 +59,9 @@ impl MemberCopy {
     }
 }
 
-/// Infers the type of a copied column that has whole numbers beyond an `i64`: `u64`, or text, which preserves their spelling. `found` has the
-/// values with their lines; the returned line is that of the row that decided the type. `None` if an `i64` holds all numbers, or if some value is
-/// not a whole number.
+/// Infers the type of a copied column that has whole numbers beyond an `i64`: `u64`, or text, which preserves their spelling. `found` has the values
+/// with their lines; the returned line is the line of the row that decided the type. `None` if an `i64` holds all numbers, or if some value is not a
+/// whole number.
 pub(super) fn type_of_digits<'j>(found: impl Iterator<Item = (JsonText<'j>, u64)>) -> Option<(QType, Option<u64>)> {
     let (mut has_large, mut are_unsigned) = (false, true);
     let mut decided = InferredAt::nothing();
@@ -96,8 +96,8 @@ fn push_on_a_line(text: &mut String, json: &str) {
     }));
 }
 
-/// Makes the column of copied members for `rows` rows. Each element of `members` has its row, in ascending order, and its text; rows
-/// without an element are missing.
+/// Makes the column of copied members for `rows` rows. Each element of `members` is a row's index and text, in ascending order of rows; a row without
+/// an element has a missing value.
 pub(super) fn column_of(members: &[(usize, String)], rows: usize) -> ArrayRef {
     if members.is_empty() {
         return new_null_array(&DataType::Utf8View, rows);

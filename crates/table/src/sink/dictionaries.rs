@@ -57,7 +57,8 @@ impl Dictionaries {
     /// Returns `rows` with their dictionary keys converted to keys of the file's dictionaries. Values that the file's dictionaries lack are added.
     ///
     /// # Errors
-    /// If a column has more values than its keys can number, or dictionaries that differ too often.
+    /// If the dictionaries of a column have more values together than one dictionary can have, or if the dictionary changes too often from batch to
+    /// batch.
     pub(super) fn renumbered(&mut self, rows: &RecordBatch) -> Result<RecordBatch, DataError> {
         self.rows = self.rows.saturating_add(rows.num_rows());
         let (mut columns, mut next) = (Vec::with_capacity(rows.num_columns()), 0);

@@ -18,7 +18,7 @@ pub trait Encoder: Send + Sync {
 /// The text at the start and the end of a file of results, around its rows.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Frame {
-    /// The byte that replaces the first byte of the file's first row; `None` if none is replaced.
+    /// The byte that replaces the first byte of the file's first row; `None` if no byte is replaced.
     pub first: Option<u8>,
     /// The text that is written after the rows. In a file without rows, `end_of_none` is written instead.
     pub end: &'static [u8],

@@ -1,6 +1,6 @@
-//! Replacements for Arrow types that Parquet cannot store, with the same values: seconds become milliseconds, and dates in milliseconds
-//! become days. Without the replacement, Parquet would store them as integers, and other readers would read them as numbers. Dictionaries
-//! stay if their values are strings or bytes that are not views; others are written as their values.
+//! Replacements for Arrow types that Parquet cannot store, with the same values: seconds become milliseconds, and dates in milliseconds become days.
+//! Without the replacement, Parquet would store seconds and such dates as plain integers, and other readers would read numbers. A dictionary stays a
+//! dictionary if its values are strings or bytes that are not views. Any other dictionary is written as its values.
 
 use crate::casts::with_leaves;
 use arrow_array::cast::AsArray;
@@ -22,8 +22,8 @@ pub(super) fn data_type(of: &DataType) -> DataType {
     written(of, &DataType::Date32)
 }
 
-/// The replacement of type `of` in the Arrow schema that is embedded in the file. The type of dates in milliseconds is kept in it, because readers
-/// of that schema convert the stored days back to milliseconds; they do not convert other units back.
+/// The type that stands for `of` in the Arrow schema that is embedded in the file. Dates in milliseconds keep their type in this schema, because
+/// readers of the schema convert the stored days back to milliseconds. They do not convert other units back, so other types are replaced.
 pub(super) fn said_type(of: &DataType) -> DataType {
     written(of, &DataType::Date64)
 }

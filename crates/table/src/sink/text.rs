@@ -17,13 +17,13 @@ use cembra_value::ValueRef;
 /// About the bytes of a field, for the initial size of a buffer.
 const FIELD_BYTES: usize = 12;
 
-/// A column of a CSV or of a table on a terminal. A scalar or optional is one column; a tuple `p` has the columns `p.0`, `p.1` and so on, a named
-/// tuple `p.x`.
+/// A column of a CSV or of a table on a terminal. A scalar or an optional has one column. A tuple `p` has one column per field: `p.0`, `p.1` and so
+/// on, or `p.x` for a field named `x`.
 #[derive(Clone, Debug)]
 pub(super) struct FlatColumn {
     /// The name of the column in the header.
     pub(super) name: String,
-    /// The type of the column's values; `None` if they are not scalars of models.
+    /// The type of the column's values; `None` if the values are not scalars that models have.
     pub(super) scalar: Option<Scalar>,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
 }
 
 impl Flat<'_> {
-    /// Appends the value in `row` as text; returns false if it is missing.
+    /// Appends the value in `row` as text; returns false if the value is missing.
     #[inline]
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
@@ -130,8 +130,8 @@ impl Flat<'_> {
         }
     }
 
-    /// Appends the value in `row` as text for a table on a terminal, which shows only the first elements of a long list; returns false if
-    /// it is missing.
+    /// Appends the value in `row` as text for a table on a terminal, which shows only the first elements of a long list. Returns false if the value
+    /// is missing.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
             Flat::Json(array, node) if array.is_valid(row) => {

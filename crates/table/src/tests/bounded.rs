@@ -1,4 +1,4 @@
-//! Endless data, and data that decompress to much more: the amount that is read is bounded.
+//! Endless data, and data that decompress to far more than their size: the number of bytes that are read is bounded.
 
 use super::*;
 use crate::written::cuts;

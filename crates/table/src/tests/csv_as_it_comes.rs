@@ -1,5 +1,5 @@
-//! Reading CSV as other programs write it: blocks, ids and codes, delimiters, compression, encodings, columns copied to the results, broken
-//! rows.
+//! Reading CSV as other programs write it: blocks (parts of a file that are read one at a time), ids and codes, delimiters, compression, encodings,
+//! columns copied to the results, broken rows.
 
 use super::*;
 use flate2::Compression;

@@ -1,4 +1,4 @@
-//! Columns copied to the results, of types that models do not have: no cell is lost, whatever its type and the format of the file.
+//! Columns that are copied to the results although models do not have their types: no cell is lost, whatever its type and the format of the file.
 
 use super::*;
 use crate::casts::converted;

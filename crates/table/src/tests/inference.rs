@@ -1,4 +1,4 @@
-//! A type inferred from the first rows applies to all rows: a later value that would lose something in it is an error.
+//! A type inferred from the first rows applies to all rows: a later value that this type cannot hold without loss is an error.
 
 use super::*;
 

@@ -17,28 +17,34 @@ const REWRITE: &str = "CEMBRA_REWRITE";
 const HEAD: &str = "\
 # Values in files
 
-The values of a model as they are written in each format of data, and the values of Arrow's types as cembra reads and writes them. A test
+This page shows how values of models are written in each format of data, and how cembra reads and writes values of Arrow's types. A test
 (`crates/table/src/tests/values.rs`) makes the tables by writing and reading values. [tables.md](tables.md) describes how files are read and written.
 
 ## Types of models
 
-A missing value is an empty field in CSV, `null` in JSON, and null in Arrow and Parquet. A present mask is `true`; any other mask is a missing value.
-A finite float in JSON always has a fraction or an exponent. A tuple `p` is an array in JSON (a named tuple is an object), several columns in CSV
-(`p.0`, `p.1`, or `p.x` for a field `x`), and a struct in Arrow and Parquet. An array is an array in JSON, the same text in a field of CSV, and a
-`LargeList` in Arrow and Parquet. Texts and bytes that a model makes are written as `Utf8` and `Binary`; `LargeUtf8` and `LargeBinary` are read too.
+* A missing value is an empty field in CSV, `null` in JSON, and null in Arrow and Parquet. A present mask is `true`; any other mask is a missing
+  value.
+* In JSON, a finite float always has a fraction or an exponent.
+* A tuple `p` is an array in JSON (a named tuple is an object), and a struct in Arrow and Parquet. In CSV it is several columns: `p.0` and `p.1`, or
+  `p.x` for a field `x`.
+* An array is an array in JSON, and a `LargeList` in Arrow and Parquet. In CSV it is one field, with the text that it has in JSON.
+* Texts and bytes that a model makes are written as `Utf8` and `Binary`. Inputs may also be `LargeUtf8` and `LargeBinary`.
 
 ";
 
 const BETWEEN: &str = "
 ## Types of Arrow
 
-For each type of Arrow, the second column has the type of an input that the model does not declare; the others show a value of a column that is copied
-to the output (`--keep`). A declared input accepts more types: an input of floats also decimals, an input of dates also `date64`. Arrow files keep
-every type. Parquet keeps every type that it has; it stores seconds as milliseconds, and runs as their values. A type that Parquet does not have, or a
-value that its type cannot hold (a `date64` that is not a whole day, seconds beyond 64 bits of milliseconds), is an error that names the column.
+In the table, the column *input* has the type of an input that the model does not declare. The columns on its right show how a value is written if its
+column is copied to the output (`--keep`). A declared input accepts more types: an input of floats accepts decimals, and an input of dates accepts
+`date64`.
 
-Integers have the width of their column: `int32` and narrower types are `i32`, and results computed from them wrap around beyond 2,147,483,647. CSV,
-JSON and `-s` have no width, so their integers are `i64`. To get the same results from both, a model declares `input x: i64`.
+Arrow files keep every type. Parquet keeps every type that it has. It stores seconds as milliseconds, and runs (run-end encoded columns) as their
+values. Parquet refuses a type that it does not have, and a value that its type cannot hold (a `date64` that is not a whole day, seconds beyond 64
+bits of milliseconds). The error names the column.
+
+Integers have the width of their column: `int32` and narrower types are `i32`, and results computed from them wrap around beyond 2,147,483,647.
+Integers of CSV, JSON and `-s` have no width, so they are `i64`. If a model must give the same results for all these data, declare `input x: i64`.
 
 ";
 

@@ -9,8 +9,8 @@ use crate::lanes::program::{
 use crate::{Outcome, Port};
 use cembra_runtime::{CHAINS, Context, FramePtr, MachineType, STATUS_OK, chain_of};
 
-/// The bits of a lane program's columns for the rows of one run of the reference evaluator: the inputs, and after the
-/// run also the outputs.
+/// The bits in the columns of a lane program (a model for many rows at once) for the rows of one run of the reference
+/// evaluator: the inputs, and after the run also the outputs.
 #[derive(Clone, Debug)]
 pub struct BitColumns {
     rows: usize,
@@ -37,9 +37,9 @@ impl LaneProgram {
     /// all rows share. Returns `None` if a row fails.
     ///
     /// # Safety
-    /// CALL: the frame must be made from the template of the plan that the program was recorded from. OPERATOR-DATA:
-    /// the compiled state of the plan's operators must be alive. STRING-VIEW: pointers and lengths of present strings
-    /// must be views.
+    /// CALL: the frame (the memory of one evaluation) must be made from the template of the plan that the program was
+    /// recorded from. OPERATOR-DATA: the compiled state of the plan's operators must be alive. STRING-VIEW: the pointer
+    /// and the length of each present string must be a view of a live string.
     #[must_use]
     pub unsafe fn run_on_bits(
         &self,

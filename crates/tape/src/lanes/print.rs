@@ -49,7 +49,7 @@ impl fmt::Display for LaneColumn {
 }
 
 impl LaneProgram {
-    /// Lists the program: its columns, then each segment. The origins of a line are the plan's steps that it computes, by index.
+    /// Lists the program: its columns, then each segment. The origins of a line are the indices of the plan's steps that the line computes.
     #[must_use]
     pub fn listing(&self) -> Listing {
         let (mut listing, strip) = (Listing::new(), self.strip_rows(0));

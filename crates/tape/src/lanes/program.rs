@@ -147,7 +147,8 @@ pub enum Body {
 /// The contents of a segment that runs a tape: the tape, and the columns of its inputs and outputs.
 #[derive(Clone, Debug)]
 pub struct TapeSegment {
-    /// The tape, which is finished and has no unneeded instructions. Its stretches pass [`Tape::check_stretches`].
+    /// The tape, which is finished and has no unneeded instructions. Stretches of the tape (skippable ranges of instructions) pass
+    /// [`Tape::check_stretches`].
     pub tape: Tape,
     /// The column that each input of the tape is read from.
     pub inputs: Vec<ColumnId>,
@@ -155,8 +156,8 @@ pub struct TapeSegment {
     pub outputs: Vec<ColumnId>,
 }
 
-/// The contents of a segment that calls a kernel row by row, on a frame made from the plan's template. For rows without
-/// a call, zeros are stored: the number 0, false, missing, or an empty string.
+/// The contents of a segment that calls a kernel row by row, on a frame (the memory of one evaluation) made from the
+/// plan's template. For rows without a call, zeros are stored: the number 0, false, missing, or an empty string.
 #[derive(Clone, Debug)]
 pub struct KernelSegment {
     /// The kernel's name in listings.
@@ -170,8 +171,9 @@ pub struct KernelSegment {
     pub call: KernelChain,
     /// The mask of the rows to call the kernel for; `None` for all rows.
     pub rows: Option<ColumnId>,
-    /// The kernel's arguments, which are written to the frame before a call. Nothing else writes there while the
-    /// segment runs, so shared and constant arguments can be written once, before the first row.
+    /// The kernel's arguments, which are written to the frame before a call. While the segment runs, nothing else
+    /// writes to the offsets of the arguments. So shared and constant arguments can be written once, before the first
+    /// row.
     pub loads: Vec<Load>,
     /// The kernel's results, which are read from the frame after a call. If a result's presence is 0, its payload is
     /// not read, and zeros are stored.
@@ -232,7 +234,7 @@ pub struct MemoSegment {
     pub rows: Option<ColumnId>,
     /// The program that is run once per dictionary value: each of its rows is a value of the dictionary. This inner
     /// program has the inputs of the enclosing program, and reads only the dictionary and inputs that all rows share.
-    /// The outputs of the inner program are the results. The inner program contains no segment of this kind.
+    /// The outputs of the inner program are the results. The inner program contains no `MemoSegment`.
     pub program: LaneProgram,
     /// The results to copy, each with the column that it is copied to.
     pub stores: Vec<MemoStore>,

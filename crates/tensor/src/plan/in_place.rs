@@ -1,5 +1,6 @@
-//! Decides whether the last step of a plan may write its value over a tensor that the plan may read, element by
-//! element. The engine runs the step in this way, and ensures that no other tensor shares the memory.
+//! Decides whether the last step of a plan may write its value into the memory of a tensor that the plan reads, so that
+//! elements are overwritten after they are read. The engine runs the step in this way, and ensures that no other tensor
+//! shares the memory.
 
 use super::region::may_stop;
 use super::{Plan, Region, Step, ViewedNode, Work, may_share_memory};
@@ -7,8 +8,9 @@ use crate::{TensorGraph, TensorNodeId};
 
 impl Plan {
     /// Returns the last step if it may write its value over `target`, else `None`. The step must compute the only output, and must not fail once it
-    /// has begun. It may read the memory of `target` only where it is about to write: an element before that element is written, or some rows before
-    /// these rows are written. `target` is `None` if the plan does not read the tensor. Steps before the last one have finished reading by then.
+    /// has begun. The step may read an element of `target` only before it overwrites this element, or, if it computes rows, only before it overwrites
+    /// the element's row. Earlier steps may read all of `target`, because they have finished by then. `target` is `None` if the plan does not read
+    /// the overwritten tensor.
     #[must_use]
     pub fn step_over(&self, graph: &TensorGraph, target: Option<TensorNodeId>) -> Option<&Step> {
         let step = self.steps.last()?;

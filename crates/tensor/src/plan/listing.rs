@@ -17,11 +17,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Plan {
     /// Lists a line for each step, and a line for the plan's counters. `graph` must be the graph that was planned. The origins of a line are the
-    /// graph's nodes that the step computes, by index.
+    /// indices of the graph's nodes that the step computes.
     ///
-    /// For a product the line has: the labels; the method, which is matrix products (`gemm`, with rows, columns and terms) or loops; the
-    /// operands that are copied (`[P (ba)]`, in the order of these labels); whether the result is copied from such an order; and the number
-    /// of copied bytes if all inputs are in row-major order.
+    /// For a product the line has: the labels; the method, which is matrix products (`gemm`, with rows, columns and terms) or loops; the operands
+    /// that are copied (`[P (ba)]`: into memory in the order of the labels `ba`); whether the result is copied from another order of its labels; and
+    /// the number of copied bytes if all inputs are in row-major order.
     ///
     /// ```
     /// use cembra_runtime::Scalar;

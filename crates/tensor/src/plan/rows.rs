@@ -16,7 +16,7 @@ const MOST_STEPS: usize = 16;
 const STRIP: usize = 1 << 15;
 
 impl Step {
-    /// The extents of the index space over which the step computes, and the number of its leading axes that the result has too. `None` if
+    /// The extents of the index space over which the step computes, and the number of leading axes of this space that the result has too. `None` if
     /// the step is not computed row by row.
     #[must_use]
     pub fn space(&self) -> Option<(&Extents, usize)> {

@@ -1,7 +1,7 @@
 //! Merges reductions into one step if they read one tensor, and reduce the same axes of one index space. The merged
 //! step reads the tensor's memory once, for example for a sum and a sum of squares, or for a minimum and a maximum.
-//! Elements are combined as they would be without merging, so no bit changes. Steps that were merged by rows before are
-//! left out.
+//! Elements are combined as they would be without merging, so no bit changes. Steps that `rows` has merged before are
+//! not merged again.
 
 use super::guards::Guards;
 use super::{Step, ViewedNode, Work};

@@ -1,7 +1,8 @@
-//! Checks plans against their graph, without the code that makes plans. For each step, indices of its index space are
-//! followed down to the nodes that the step reads, one operation of the graph at a time, and compared with the step's
-//! description. The view (map of indices) through which an index space reads an operand is linear in each axis. So
-//! views are compared at a few points: the first index, the last one, and for each axis the second one along it.
+//! Checks plans against their graph, independently of the code that makes plans. For each step, indices of its index
+//! space are followed down to the nodes that the step reads, one operation of the graph at a time, and compared with
+//! the step's description. The view (map of indices) through which an index space reads an operand is linear in each
+//! axis. So views are compared at a few points: the first index, the last one, and for each axis the second one along
+//! it.
 
 use super::{Condition, Plan, Region, Step, View, ViewedNode, Work, branches};
 use crate::body::{BodyStep, Operand};

@@ -90,8 +90,8 @@ impl View {
         View(next.0.iter().map(place).collect())
     }
 
-    /// Returns true if the node's leading axes are equal to the leading axes of the index space, with the extents
-    /// `rows`, and if the node's other axes do not depend on them.
+    /// Returns true if the node's leading axes are the leading axes of the index space, with the extents `rows`, and if
+    /// the node's other axes do not depend on these leading axes.
     pub(crate) fn keeps_rows(&self, rows: &[usize]) -> bool {
         let is_row = |(axis, extent): (usize, &usize)| self.0.get(axis) == Some(&AxisSource::along(axis, *extent));
         let is_within = |place: &AxisSource| place.axis.is_none_or(|axis| usize::from(axis) >= rows.len());
@@ -105,7 +105,7 @@ impl View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
-    /// The index in the node to which the view maps the index `space` of the index space.
+    /// The index in the node to which the view maps `space`, an index of the index space.
     pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
             let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());

@@ -61,8 +61,8 @@ impl MatrixLayout {
     }
 }
 
-/// A product of two matrices that is to be computed. It was checked that the sizes agree, that all elements are within their memory, and
-/// that no two elements of the result share a position.
+/// A product of two matrices that is to be computed. [`Multiplication::new`] has checked that the sizes agree, that all elements are within their
+/// memory, and that no two elements of the result share a position.
 #[derive(Debug)]
 pub struct Multiplication<'d, T> {
     to: &'d mut [T],

@@ -1,10 +1,11 @@
-//! Plans of products of two operands: the labels that are rows, columns and terms of matrices, the labels that are
-//! looped over, and the copies that this needs. This file computes no products.
+//! Plans of products of two operands by labels, such as `ij,jk->ik`. A plan decides which labels are the rows, the
+//! columns and the summed terms of matrix products, which labels are looped over, and which tensors are copied. This
+//! file computes no products.
 //!
-//! A group of labels can be one dimension of a matrix if, in all tensors that have the labels, the elements along them
-//! have a constant distance. Otherwise, either some of the labels are looped over, or an operand is copied into the
-//! order that is needed, or the result is computed in another order and copied. All eight choices of copies are
-//! compared.
+//! A group of labels can be one dimension of a matrix if, in each tensor that has these labels, the elements along the
+//! group are at equal distances in memory. Otherwise, either some of the labels are looped over, or an operand is
+//! copied into the order that is needed, or the result is computed in another order and then copied. Each of the three
+//! tensors may be copied or not; all eight choices are compared.
 
 use super::places::ProductPositions;
 use crate::Layout;
@@ -23,7 +24,8 @@ const LEAST_SLICE: usize = 64 * 64 * 64;
 const LEAST_PANEL: usize = 1 << 26;
 const LEAST_LINES: usize = 256;
 
-/// Labels that are treated as one label: their indices are counted together, with one stride per tensor.
+/// Labels of a product that are treated as one label, with one stride per tensor. For example, two labels with the
+/// indices `i` and `j` get one index `i * J + j`; `J` is the extent of the second label.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct FusedLabels {
     /// The number of index combinations of the fused labels.
@@ -89,7 +91,7 @@ pub struct ProductPlan {
     pub operands: [Preparation; 2],
     /// The method by which the product is computed once the operands are prepared.
     pub kernel: Kernel,
-    /// The copy of the result into its own order of axes; `None` if the result is computed in that order.
+    /// The axes of the copy of the result into row-major order; `None` if the result is computed in row-major order.
     pub result: Option<Vec<CopiedAxis>>,
 }
 
@@ -129,10 +131,11 @@ impl ProductPlan {
     /// panels.
     pub const LEAST_LOOPS: usize = 1 << 21;
 
-    /// The number of result elements that a loop sums at a time.
+    /// The most adjacent result elements whose sums a loop computes at the same time.
     pub const CHUNK: usize = 4096;
 
-    /// The numbers of adjacent result elements for which all sums stay in registers: from the lanes of one register to those of eight registers.
+    /// The range of numbers of adjacent result elements whose sums all stay in vector registers: at least the sums in one register, at most the sums
+    /// in eight.
     pub const IN_REGISTERS: RangeInclusive<usize> = 8..=64;
 
     /// Plans a product by `labels` for operands with the layouts `layouts`, whose elements have `bytes` bytes each. The result is in
@@ -149,7 +152,7 @@ impl ProductPlan {
     /// ```
     ///
     /// # Errors
-    /// If `labels` does not have two operands, or the layouts do not fit it.
+    /// If `labels` does not have two operands, or the layouts do not fit `labels`.
     pub fn of(labels: &Labels, layouts: [&Layout; 2], bytes: usize) -> Result<ProductPlan, Error> {
         let extents = layouts.map(Layout::extents);
         let result = Layout::row_major(&labels.output_extents(&extents)?)?;
@@ -175,10 +178,10 @@ impl ProductPlan {
         Ok(direct.unwrap_or_else(|| Planning::new(found, labels.is_sum(), bytes).plan()))
     }
 
-    /// Returns the number of indices per panel (a part of the result), if the first label of a result, with `extent`
-    /// indices, is split into panels. A panel is a product of its own, and all panels together take about as long as
-    /// the unsplit product. `has` tells which operands have the label. `None` if the product is not split, because it
-    /// is too small, or because a copy would be repeated for each panel.
+    /// Returns the number of indices per panel, if the result is split into panels along its first label, which has
+    /// `extent` indices. A panel is computed as a product of its own, and all panels together take about as long as the
+    /// unsplit product. `has` tells which operands have the label. `None` if the product is not split, because it is
+    /// too small, or because a copy would be repeated for each panel.
     #[must_use]
     pub fn panel(&self, extent: usize, has: [bool; 2]) -> Option<usize> {
         // The preparation of an operand without the label would be repeated for each panel.

@@ -113,11 +113,11 @@ impl Rewriter {
         rules.filter(|rule| self.allowed.contains(&rule.exactness))
     }
 
-    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: a
-    /// slice placed among zeros no longer has the operand that determines its tiles (blocks).
+    /// Rewrites the nodes that `outputs` need, and returns a new graph. The new graph is for dense tensors only: an operation that places a slice
+    /// among zeros no longer has the operand from which its result takes the tiles (blocks).
     ///
     /// # Errors
-    /// If the new graph has too many nodes, a constant fails, or [`elements.go_on`](Elements::go_on) ends the rewriting.
+    /// If the new graph has too many nodes, an operator fails on constants, or [`elements.go_on`](Elements::go_on) ends the rewriting.
     pub fn rewrite(
         &self,
         graph: &TensorGraph,
@@ -173,7 +173,7 @@ impl Rewriter {
     }
 }
 
-/// The state of rewriting one graph: the new graph, the rules, and the uses of its nodes.
+/// The state while one graph is rewritten: the new graph, the rules, and the number of uses of each new node.
 pub(crate) struct Rewriting<'r> {
     pub(crate) made: TensorGraph,
     rules: &'r Rewriter,
@@ -187,8 +187,8 @@ pub(crate) struct Rewriting<'r> {
 }
 
 impl Rewriting<'_> {
-    /// Returns the node by which the rules replace `node`, or `node` itself if no rule applies. The depth and the
-    /// number of replacements are bounded.
+    /// Returns the node by which the rules replace `node`, or `node` itself if no rule applies. The number of rules
+    /// that are applied for one node is limited.
     pub(crate) fn node(&mut self, mut node: Node) -> Result<TensorNodeId, Error> {
         self.order_operands(&mut node);
         if let Some(folded) = self.folded(&node)? {

@@ -7,8 +7,8 @@ use super::pattern::RuleMatch;
 
 /// A rewrite rule: its replacement takes the place of its pattern.
 ///
-/// A pattern consists of operators by name, variables that stand for any node, variables with `#` that stand for constants, and numbers.
-/// Operands of commutative operators are matched in either order.
+/// A pattern such as `add(multiply(#c, x), x)` consists of operators by name, variables that stand for any node, variables with `#` that stand for
+/// constants, and numbers. Operands of commutative operators are matched in either order.
 #[derive(Clone, Copy, Debug)]
 pub struct RewriteRule<'t> {
     /// The rule's name, under which its uses are counted.

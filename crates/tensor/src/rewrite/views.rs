@@ -1,6 +1,6 @@
-//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. They
-//! depend on numbers of axes and extents, so they are code and not patterns. Each of these rules has a name, by which
-//! its uses are counted.
+//! Rewrite rules on operations that only change the indices of elements, on reductions, and on products by labels. Such
+//! rules depend on extents and on the number of axes, so they are written as code and not as patterns. Each rule has a
+//! name, by which its uses are counted.
 
 use super::Rewriting;
 use crate::node::{Axes, Axis, Labels, Node, Operation, Reduction};
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// The name of the rule that applied, and the node that it made.
 type Replacement = Option<(&'static str, TensorNodeId)>;
 
-/// Returns the replacement of a node whose operands were rewritten; `None` if no rule applies.
+/// Returns the replacement of a node whose operands are already rewritten; `None` if no rule applies.
 pub(super) fn replaced(run: &mut Rewriting<'_>, node: &Node) -> Result<Replacement, Error> {
     match &node.operation {
         Operation::Map(op) => {

@@ -9,9 +9,9 @@ use crate::{ElementOperator, TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// A part of a labelled expression: a tensor, a number or an operation. It can be an operand of only one other part,
-/// because that other part decides which labels the value of this part has. A value that is needed twice must be built
-/// twice.
+/// A part of a labelled expression: a tensor, a number or an operation. A part can be an operand of only one other
+/// part, because that other part decides which labels the value of this part has. A value that is needed twice must be
+/// built twice.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Subexpression(u32);
 
@@ -47,10 +47,11 @@ impl Expression {
     /// The most parts that an expression may have.
     const MOST_PARTS: usize = 1 << 20;
 
-    /// Begins an expression for a target with the labels `target`, which stand at `span` in the source text.
+    /// Begins an expression for a target with the labels `target`, such as `i,j`. `span` is the location of these
+    /// labels in the source text.
     ///
     /// # Errors
-    /// If a text between commas is not a label.
+    /// If a text between the commas of `target` is not a label.
     pub fn new(target: &str, span: Span) -> Result<Expression, Error> {
         let (mut tree, mut known_labels) = (Tree::default(), Positions::new());
         // The labels of the target have the first numbers, which is the order of axes.
@@ -87,14 +88,14 @@ impl Expression {
     /// by commas. A label that occurs twice selects a diagonal.
     ///
     /// # Errors
-    /// If a text between commas is not a label, or there are too many parts.
+    /// If a text between the commas of `labels` is not a label, or there are too many parts.
     pub fn tensor(&mut self, node: TensorNodeId, labels: &str, span: Span) -> Result<Subexpression, Error> {
         let labels = self.tree.read_labels(&mut self.known_labels, labels).map_err(|error| error.at(span))?;
         self.nodes.push(node);
         self.push(tree::ExpressionNode::Tensor(self.nodes.len() as u32 - 1, labels), span)
     }
 
-    /// Adds a number to the expression. Its type is adapted to the operands beside it.
+    /// Adds a number to the expression. The number gets the element type of the part that it is combined with.
     ///
     /// # Errors
     /// If there are too many parts.
@@ -195,7 +196,7 @@ impl Expression {
     /// Builds the node of the expression, with an axis for each label of the target.
     ///
     /// # Errors
-    /// If labels do not fit each other or the tensors, or the expression has no parts.
+    /// If labels contradict each other or do not fit the tensors, or the expression has no parts.
     pub fn lower(&self, graph: &mut TensorGraph) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {
             return Err(Error::tensors(TensorErrorKind::Syntax, "an expression has no parts").at(self.target_span));
@@ -228,7 +229,7 @@ impl Expression {
     /// ```
     ///
     /// # Errors
-    /// If the target does not have one label per extent, labels do not fit each other, the extents or the tensors, or the expression has
+    /// If the target does not have one label per extent, labels contradict each other or do not fit the extents or the tensors, or the expression has
     /// no parts.
     pub fn lower_beside(&self, graph: &mut TensorGraph, extents: &[usize]) -> Result<TensorNodeId, Error> {
         if self.tree.parts.is_empty() {

@@ -22,8 +22,8 @@ pub(super) struct RequiredLabels {
     pub(super) own: Vec<Set>,
     /// For each part of the expression, the set of labels that its value must have.
     pub(super) wanted: Vec<Set>,
-    /// For each part of the expression, true if it is computed as a value of its own. A product or negation inside a larger product is not: it is
-    /// merged into that product.
+    /// For each part of the expression, true if the part is computed as a separate value. A product or negation inside a larger product is merged
+    /// into that product instead.
     pub(super) is_delivered: Vec<bool>,
 }
 

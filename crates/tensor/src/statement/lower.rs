@@ -1,5 +1,5 @@
-//! Builds the graph nodes of labelled expressions. The axes of a part's node are its labels, in the order of the labels' numbers. The
-//! target's labels have the first numbers, so the parts fit each other without transpositions.
+//! Builds the graph nodes of labelled expressions. Labels are numbered, and the labels of the target have the first numbers. The node of a part has
+//! an axis for each label of the part, in the order of the label numbers, so the parts fit each other without transpositions.
 
 use super::labels::{Chain, RequiredLabels, Scale, Set, summed_product};
 use super::tree::{ExpressionNode, Tree};

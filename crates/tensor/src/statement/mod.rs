@@ -1,5 +1,5 @@
-//! Turns expressions over labelled tensors, `a("i,k") * b("k,j")`, into graphs: determines the labels that are summed over, and builds
-//! the nodes. Texts are parsed elsewhere, in the language of models.
+//! Turns expressions over labelled tensors, `a("i,k") * b("k,j")`, into graphs: determines the labels that are summed over, and builds the nodes.
+//! This module does not parse: such an expression is parsed as a part of a model, by `crates/expr`.
 
 mod expression;
 mod labels;

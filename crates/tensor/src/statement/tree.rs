@@ -1,5 +1,5 @@
-//! Labelled expressions as trees in an arena, in which operands come before their users. Also parses the texts of
-//! labels. The module `labels` determines the labels that are summed over.
+//! Labelled expressions as trees in an arena, in which operands come before their users. Also parses labels, such as
+//! `i,k`. The module `labels` determines the labels that are summed over.
 
 use super::FullReduction;
 use crate::{ElementOperator, TensorErrorKind};

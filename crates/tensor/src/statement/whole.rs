@@ -43,8 +43,8 @@ impl FullReduction {
     /// ```
     ///
     /// # Errors
-    /// If the reduction does not exist for the element type, a minimum or maximum has no elements, or a trace does not
-    /// have two axes.
+    /// If the reduction does not exist for the element type, if a minimum or maximum has no elements, or if the `node`
+    /// of a trace does not have two axes.
     pub fn of(self, graph: &mut TensorGraph, node: TensorNodeId) -> Result<TensorNodeId, Error> {
         let axes: Vec<usize> = (0..graph.extents(node).len()).collect();
         let absolute = |g: &mut TensorGraph| g.map(id::ABS, &[node]);

@@ -11,10 +11,9 @@
 //! }
 //! ```
 //!
-//! An axis in tiles of one size, of which only the last may be shorter, has `lower`, `size` and `upper` instead of
-//! `boundaries`. `index` is the hash of a shard's index, which has the hashes of the shard's tiles (`shard.rs`). So a
-//! shard whose hashes agree is complete. `blake3` is the hash of all tensors, each as compact JSON with its keys in
-//! order, followed by a line feed.
+//! An axis whose tiles all have one size, except that the last may be shorter, has `lower`, `size` and `upper` instead of `boundaries`. `index` is
+//! the hash of a shard's index, which has the hashes of the shard's tiles (`shard.rs`). So a shard whose hashes agree is complete. `blake3` is the
+//! hash of all entries of `tensors`, each written as compact JSON with sorted keys and followed by a line feed.
 
 use super::names::{MANIFEST, is_shard};
 use crate::tiled::files::{InputFile, refused};
@@ -186,8 +185,8 @@ impl ShardLine {
 }
 
 impl Entry {
-    /// Returns the hash of a tensor's name, type and tiling, without its tiles: the hash of its line in the manifest with no shards, and a line feed.
-    /// Each shard begins with this hash, so that a shard of another tensor is recognized.
+    /// Returns a hash of a tensor's name, type and tiling, but not of its tiles: the hash of the tensor's line in the manifest, with an empty list of
+    /// shards, and of a line feed. Each shard begins with this hash, so that a shard of another tensor is recognized.
     pub(super) fn identity(&self, name: &str) -> Hash {
         let mut hasher = Hasher::new();
         TensorLine { shards: Vec::new(), ..TensorLine::of(name, self) }.hash(&mut hasher);
@@ -226,7 +225,7 @@ impl Manifest {
     /// Reads the manifest of the checkpoint in `directory`.
     ///
     /// # Errors
-    /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
+    /// If the manifest is missing, damaged or of another version, or the entry of a tensor is not valid.
     pub(super) fn read(directory: &Path) -> Result<Manifest, Error> {
         let file = InputFile::open(directory.join(MANIFEST))?;
         let bytes = usize::try_from(file.bytes).unwrap_or(usize::MAX);

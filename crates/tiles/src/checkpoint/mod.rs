@@ -75,7 +75,7 @@ impl Checkpoint {
     /// opened before can still be read, but the checkpoint's other tensors are no longer found.
     ///
     /// # Errors
-    /// If there is no manifest, it is damaged or of another version, or the entry of a tensor is not valid.
+    /// If the manifest is missing, damaged or of another version, or the entry of a tensor is not valid.
     pub fn open(directory: impl AsRef<Path>) -> Result<Checkpoint, Error> {
         let directory = directory.as_ref().to_owned();
         let manifest = Manifest::read(&directory)?;
@@ -103,7 +103,7 @@ impl Checkpoint {
         Ok(self.manifest.entry(name, &self.directory)?.scalar)
     }
 
-    /// Reads the tensor `name` with all its tiles. All its data is compared with the hashes.
+    /// Reads the tensor `name` with all its tiles, and compares all data with the hashes in the checkpoint.
     ///
     /// # Errors
     /// If there is no such tensor, a file is missing, damaged or exchanged, or there is no memory for the tiles.
@@ -115,11 +115,12 @@ impl Checkpoint {
         Ok(Tiled::stored(lazy.shape().clone(), lazy.scalar_type(), tiles))
     }
 
-    /// Returns the tensor `name`, whose tiles are read when they are needed, each compared with its hash; so the tensor may be larger than
+    /// Returns the tensor `name` as a lazy tensor: a tile is read when it is needed, and compared with its hash; so the tensor may be larger than
     /// memory. The list of present tiles is read now. Files stay open until the tensor is dropped.
     ///
     /// # Errors
-    /// If there is no such tensor, a file is missing or has another length, or its index is damaged or exchanged.
+    /// If there is no such tensor, a file is missing or does not have the length that the manifest gives, or the index of a file is damaged or
+    /// exchanged.
     pub fn lazy(&self, name: &str) -> Result<Tiled, Error> {
         let entry = self.manifest.entry(name, &self.directory)?;
         let (shape, tiles) = StoredTiles::open(&self.directory, name, entry)?;
@@ -128,11 +129,11 @@ impl Checkpoint {
 }
 
 impl Evaluator {
-    /// Writes `tensors` as the checkpoint in `directory`, as [`Checkpoint::write`] does. If several ranks share evaluations, each writes
-    /// the tiles that it owns, so all of them must see the directory. The checkpoint may be read by any number of ranks.
+    /// Writes `tensors` as the checkpoint in `directory`, as [`Checkpoint::write`] does. If several ranks (processes or threads) share evaluations,
+    /// each rank writes the tiles that it owns, so all ranks must see the directory. Any number of ranks may read the checkpoint.
     ///
     /// # Errors
-    /// The errors of [`Checkpoint::write`] on any rank, returned on all of them.
+    /// The errors of [`Checkpoint::write`] on any rank, returned on all ranks.
     pub fn checkpoint<'t>(
         &self,
         directory: impl AsRef<Path>,

@@ -19,7 +19,7 @@ pub(super) fn unwritten(path: &Path, cause: &io::Error) -> Error {
     refused(path, format_args!("the file cannot be written: {cause}"))
 }
 
-/// Creates a temporary file in `directory`. It is removed when dropped, unless it is renamed before.
+/// Creates a temporary file in `directory`. The file is removed when it is dropped, unless it was renamed before.
 ///
 /// # Errors
 /// If the file cannot be created.
@@ -56,7 +56,7 @@ pub(super) fn create_directory(path: &Path) -> Result<(), Error> {
 /// Waits until the directory's file names are stored on the disk.
 ///
 /// # Errors
-/// If the system does not confirm it.
+/// If the directory cannot be opened, or the system does not confirm that the names are stored.
 #[cfg(unix)]
 pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
     let synced = File::open(path).and_then(|directory| directory.sync_all());

@@ -30,7 +30,7 @@ impl StoredTiles {
     /// of all shards.
     ///
     /// # Errors
-    /// If a shard is missing, damaged or of another tensor, or two have the same tile.
+    /// If a shard is missing, damaged or of another tensor, or two shards have the same tile.
     pub(super) fn open(directory: &Path, name: &str, entry: &Entry) -> Result<(Shape, StoredTiles), Error> {
         let identity = entry.identity(name);
         let mut tiles = StoredTiles { scalar: entry.scalar, files: Vec::new(), records: Vec::new() };

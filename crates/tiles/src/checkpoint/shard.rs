@@ -15,8 +15,8 @@
 //! | 32 | the hash of the elements |
 //!
 //! Header and records are the index. The elements of the tiles follow in the same order, without gaps; in each tile the
-//! last axis varies fastest. So every byte of a shard is covered by a hash: those of elements are in the index, and
-//! that of the index is in the manifest.
+//! last axis varies fastest. So every byte of a shard is covered by a hash: the hashes of elements are in the index,
+//! and the hash of the index is in the manifest.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -87,13 +87,13 @@ fn tile_bytes(tiling: &Tiling, scalar: Scalar, tile: u64) -> Option<u64> {
     tiling.tile_extents(tile)?.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent as u64))
 }
 
-/// Reads the index of a shard, and checks it against the manifest and the length of the file. The index takes less than
-/// twice that length in memory.
+/// Reads the index of a shard, and checks it against the manifest and the length of the file. In memory, the index
+/// takes less than twice the length of the file.
 ///
 /// # Errors
-/// If the file does not have the length and the hash of the manifest, if it is a shard of another tensor or version, or
-/// if its records are not valid. Records must be of tiles of the tensor in ascending order, whose elements fill the
-/// rest of the file.
+/// If the file does not have the length and the hash that the manifest gives, if it is a shard of another tensor or
+/// version, or if a record is not valid. The records must be of tiles of the tensor, in ascending order, and the
+/// elements of these tiles must fill the rest of the file.
 pub(super) fn read_index(
     file: &InputFile,
     shard: &Shard,

@@ -1,6 +1,6 @@
-//! Writes checkpoints. An older checkpoint in the same directory is not changed before the new manifest replaces the
-//! older one, which is a single rename. After a crash before this rename the older checkpoint is complete, and after a
-//! crash later the new one is.
+//! Writes checkpoints. An older checkpoint in the same directory is not changed until the new manifest replaces the
+//! older manifest, by a single rename. After a crash before this rename, the older checkpoint is complete; after a
+//! later crash, the new checkpoint is complete.
 
 use super::manifest::{Entry, Manifest, Shard};
 use super::names::{self, MANIFEST, is_shard};
@@ -34,8 +34,8 @@ pub(super) fn write(directory: &Path, tensors: &BTreeMap<&str, &Tiled>) -> Resul
     Ok(())
 }
 
-/// Writes one checkpoint by all ranks, into a directory that all of them see. Of a distributed tensor, each rank writes
-/// the tiles that it owns; of a tensor that every rank has, each writes a part.
+/// Writes one checkpoint together with the other ranks, into a directory that all ranks see. Of a distributed tensor,
+/// each rank writes the tiles that it owns. Of a tensor that every rank has, each rank writes some of the tiles.
 ///
 /// # Errors
 /// The errors of [`write`] on any rank, returned on all of them; or the link failed.

@@ -23,10 +23,12 @@ impl Write for Hashed {
     }
 }
 
-/// Compares facts between all ranks before a graph is evaluated, so that all evaluate the same.
+/// Checks that all ranks are about to evaluate the same graph, with the same options, on inputs with the same tilings
+/// and tiles, and with the same facts `given`.
 ///
 /// # Errors
-/// The first fact that differs, as the same error on all ranks; or the link failed.
+/// If a fact differs between ranks: the first such fact, as the same error on all ranks. Or if the link between ranks
+/// failed.
 pub(crate) fn agree(
     ranks: &Ranks,
     given: &Facts,

@@ -23,7 +23,7 @@ pub(crate) type Operands = SmallVec<[Tiled; 2]>;
 /// A step of an evaluation that computes the tiles of a result, each from tiles of operands. A thread uses `each_bytes` bytes in addition to the tile
 /// that it computes.
 pub(crate) struct ResultStep<'m> {
-    /// The name of the step's operation, and a number that distinguishes operations of the same name, such as a factor's bits. Ranks compare both
+    /// The name of the step's operation, and a number that distinguishes operations with this name, such as the bits of a factor. Ranks compare both
     /// before the step.
     pub(crate) operation: (&'static str, u64),
     pub(crate) shape: &'m Shape,
@@ -65,7 +65,7 @@ impl OwnedTiles<'_> {
         self.positions.map_or(self.shape.len(), <[u32]>::len)
     }
 
-    /// Returns the position among the result's present tiles of this rank's tile number `at`.
+    /// Returns the position of this rank's tile number `at` in the list of the result's present tiles.
     pub(crate) fn position(&self, at: usize) -> usize {
         self.positions.map_or(at, |positions| positions[at] as usize)
     }
@@ -144,8 +144,8 @@ pub(crate) fn workers_for(
     workers.within_bytes(bytes, each_bytes, what)
 }
 
-/// Computes the result tensor of a step. `tile` computes each tile from the operands and its position; the tensor's norms are computed from the
-/// elements. In a plan no tile is computed.
+/// Computes the result tensor of a step. `tile` computes a tile from the operands and the position of the tile; the tensor's norms are computed from
+/// the elements. If the evaluation is only planned, no tile is computed.
 ///
 /// # Errors
 /// If the memory limit does not suffice, `tile` fails, or the evaluation was cancelled.
@@ -161,8 +161,8 @@ pub(crate) fn tiled_of(
     })
 }
 
-/// Computes the result tensor of a step. `tile` computes each tile and its norm from the operands and its position. In a plan no tile is
-/// computed.
+/// Computes the result tensor of a step. `tile` computes a tile and its norm from the operands and the position of the tile. If the evaluation is
+/// only planned, no tile is computed.
 ///
 /// # Errors
 /// The errors of [`tiled_of`].
@@ -231,7 +231,7 @@ pub(crate) fn own_positions(owners: &[u32], ranks: &Ranks) -> Vec<u32> {
     (0..).zip(owners).filter(|(_, owner)| **owner == rank).map(|(at, _)| at).collect()
 }
 
-/// Builds a tensor of which each rank computed the tiles that it owns, from this rank's tiles and the norms of all ranks' tiles.
+/// Builds a distributed tensor from the tiles that this rank owns and has computed, and from the norms of the tiles of all ranks.
 ///
 /// # Errors
 /// If a rank computed fewer tiles than it owns.
@@ -262,7 +262,7 @@ pub(crate) fn workers_for_number(workers: &Workers, bytes: usize, each_bytes: us
 /// bytes.
 ///
 /// # Errors
-/// If the memory limit does not suffice, the function fails, or the evaluation was cancelled.
+/// If the memory limit does not suffice, `number` fails, or the evaluation was cancelled.
 pub(crate) fn numbers_of(
     making: &ResultStep<'_>,
     workers: &Workers,

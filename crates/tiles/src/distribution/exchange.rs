@@ -176,7 +176,7 @@ impl<'e> Exchange<'e> {
     /// step.
     ///
     /// # Errors
-    /// The errors of [`begin`](Exchange::begin), another rank failed, or the evaluation was cancelled.
+    /// The errors of [`begin`](Exchange::begin). Or if another rank failed, or the evaluation was cancelled.
     pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
         self.begin(end)?;
         while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {

@@ -1,5 +1,6 @@
 //! A step of an evaluation on all ranks. The ranks compare their plans and exchange tiles, and each rank computes its
-//! part. Then they exchange numbers about their parts, such as the norms of tiles; or all ranks get the same error.
+//! part. Then the ranks exchange numbers about their parts, such as the norms of tiles. If one rank fails, all ranks
+//! get the same error.
 
 use super::exchange::{Exchange, Parcel, Traffic};
 use crate::error::bad_message;
@@ -11,7 +12,7 @@ use smallvec::SmallVec;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The positions of the operand tiles from which one result tile is computed, among the operand's present tiles.
+/// The operand tiles from which one result tile is computed, as positions in the list of the operand's present tiles.
 pub(crate) type Reads = SmallVec<[usize; 2]>;
 
 /// An operand of a step, and which of its tiles the step reads: `positions` maps the position of a result tile to the positions of the
@@ -22,7 +23,7 @@ pub(crate) struct Read<'s> {
 }
 
 impl<'s> Read<'s> {
-    /// An operand whose tile at a position is read by the result tile at the same position.
+    /// Makes an operand from which each result tile reads one tile: the operand tile at the same position.
     pub(crate) fn in_place(of: &'s Tiled) -> Read<'s> {
         Read { of, positions: &|at| Reads::from_elem(at, 1) }
     }
@@ -51,7 +52,8 @@ impl From<Error> for Failure {
     }
 }
 
-/// Records the number of a task if its `result` is an error. `lowest` is the lowest number of a failed task so far.
+/// Returns `result`. If `result` is an error, records the number `task` in `lowest`, the lowest number of a failed task
+/// so far.
 pub(crate) fn failed_at<R>(lowest: &AtomicU64, task: usize, result: Result<R, Error>) -> Result<R, Error> {
     result.inspect_err(|_| {
         lowest.fetch_min(task as u64, Ordering::Relaxed);
@@ -97,8 +99,8 @@ pub(crate) fn shared_out<P, R>(
     Ok((made, numbers))
 }
 
-/// Chooses the owner of each tile of a result. Without a tile map, a tile gets the owner of the first operand tile that it is computed
-/// from, or else the rank that the grid of all ranks gives.
+/// Chooses the owner of each tile of a result. Without a tile map, a tile gets the owner of the first operand tile that it is computed from. If no
+/// such operand tile has an owner, a near-square grid of all ranks gives the owner.
 ///
 /// # Errors
 /// If the tile map names ranks that do not exist.
@@ -125,8 +127,8 @@ pub(crate) fn owners_of(
     Ok(owners)
 }
 
-/// Returns the tiles that this rank sends and receives in a step. `owners` are the owners of the result's tiles, and `reads` the operand
-/// tiles that these are computed from.
+/// Returns the tiles that this rank sends and receives in a step. `owners` are the owners of the result's tiles, and `reads` gives the operand tiles
+/// from which each result tile is computed.
 pub(crate) fn traffic_of(ranks: &Ranks, owners: &[u32], reads: &[Read<'_>]) -> Traffic {
     let operands: SmallVec<[&Tiled; 4]> = reads.iter().map(|read| read.of).collect();
     let parcels = (0_u32..).zip(reads).filter(|(_, read)| read.of.is_distributed()).flat_map(|(operand, read)| {

@@ -39,8 +39,8 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// Returns a block: the given range of tiles along each axis. No elements are copied, and lazy tiles stay lazy. `base` decides whether
-    /// elements keep their indices.
+    /// Returns a block: the given range of tiles along each axis. No elements are copied, and lazy tiles stay lazy. `base` decides whether elements
+    /// keep their indices, or the first element gets index 0 on each axis.
     ///
     /// # Errors
     /// If there is not one range per axis, or a range exceeds the tiles of its axis.
@@ -58,8 +58,8 @@ impl Tiled {
         Tiled::lazy(&shape, self.scalar_type(), source)
     }
 
-    /// Returns this tensor with some tiles replaced by the tiles of `block`: those from the coordinates `first` on. If
-    /// a tile is absent in the block, it is absent in the result. Stored elements are not copied. If one of the two
+    /// Returns this tensor with the tiles from the grid coordinates `first` on replaced by the tiles of `block`. If a
+    /// tile is absent in the block, it is absent in the result. Stored elements are not copied. If one of the two
     /// tensors is lazy (computed on access), its elements are computed and stored first.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
-//! Exact sums of FLOAT64: a number in fixed point that is as wide as all floats, to which floats are added without rounding. So a sum
-//! depends neither on the order of its terms, nor on the threads and ranks that add them. It is rounded once, when it is read.
+//! Exact sums of FLOAT64: a number in fixed point that is as wide as all floats, to which floats are added without rounding. So a sum depends neither
+//! on the order of its terms, nor on the threads and ranks that add them. The sum is rounded once, when its value is read.
 //!
-//! The method is the small superaccumulator of Radford M. Neal, "Fast exact summation using small and large superaccumulators"
-//! (arXiv:1505.05571, 2015): words of 64 bits of which neighbours are 32 bits apart, so that carries are propagated once in a long while.
+//! The method is the small superaccumulator of Radford M. Neal, "Fast exact summation using small and large superaccumulators" (arXiv:1505.05571,
+//! 2015). The sum is stored in words of 64 bits, each of which begins 32 bits above the word before it. So words overlap, and carries are propagated
+//! only after many additions.
 
 use crate::tiled::tile::Float;
 

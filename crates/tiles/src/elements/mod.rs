@@ -1,5 +1,6 @@
-//! Operations on tiled tensors that are not products: elementwise operators and functions, reductions, parts, other tilings, permutations of axes,
-//! and storing tensors or moving them between ranks. They are methods of tensors and of evaluators. Expressions of a graph are in `graph/`.
+//! Operations on tiled tensors that are not products: elementwise operators and functions, reductions, ranges of elements, changes of tilings,
+//! permutations of axes, and storing tensors or moving them between ranks. The operations are methods of tensors and of evaluators. Expressions of a
+//! graph are in `graph/`.
 
 pub(crate) mod blocks;
 pub(crate) mod exact;

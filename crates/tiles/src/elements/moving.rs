@@ -50,7 +50,8 @@ impl Evaluator {
         Ok(Tiled::stored(a.shape().clone(), a.scalar_type(), tiles))
     }
 
-    /// Returns the tile with this number, on all ranks; `None` if it is absent. All ranks must request the same tile.
+    /// Returns the tile with the number `number`, on all ranks; `None` if the tile is absent. All ranks must request
+    /// the same tile.
     ///
     /// # Errors
     /// The errors of [`gathered`](Evaluator::gathered).
@@ -110,14 +111,15 @@ impl Tiled {
         self.spread().is_some()
     }
 
-    /// The rank that owns the tile with this number; `None` if the tile is absent, or each rank has all tiles.
+    /// The rank that owns the tile with the number `number`; `None` if the tile is absent, or if each rank has all
+    /// tiles.
     #[must_use]
     pub fn owner(&self, number: u64) -> Option<usize> {
         let owners = self.spread()?.owners();
         Some(owners[self.shape().position(number)?] as usize)
     }
 
-    /// The stored tiles of the tensor that this rank has, by number: all if the tensor is not distributed, none if it is lazy.
+    /// Lists the stored tiles that this rank has, each with its number: all tiles if the tensor is not distributed, no tiles if the tensor is lazy.
     pub fn local_tiles(&self) -> impl Iterator<Item = (u64, &Tile)> {
         let numbers = self.shape().tiles().iter().enumerate();
         numbers.filter_map(|(at, number)| Some((*number, self.stored_at(at)?)))

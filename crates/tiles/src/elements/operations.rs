@@ -89,9 +89,9 @@ impl Evaluator {
     /// is not called for places where no operand has a tile.
     ///
     /// # Errors
-    /// If there are no operands; their tilings or types of elements differ; an estimate is negative; the operation fails or panics, or
-    /// returns a tile of other extents or another type; there are too many tiles; the memory limit does not suffice; a lazy tile cannot be
-    /// computed; or the evaluation was cancelled.
+    /// If there are no operands; their tilings or types of elements differ; an estimated norm is negative; the operation fails or panics, or returns
+    /// a tile of other extents or another type; there are too many tiles; the memory limit does not suffice; a lazy tile cannot be computed; or the
+    /// evaluation was cancelled.
     pub fn apply(&self, operation: &dyn TileOperation, operands: &[&Tiled]) -> Result<Tiled, Error> {
         let Some((first, others)) = operands.split_first() else {
             return Err(Error::tensors(Kind::OperandCount, "an operation on tiles needs at least one tensor"));

@@ -61,12 +61,12 @@ impl Evaluator {
         })
     }
 
-    /// Applies `function` to each element. If the function maps 0 to 0, absent tiles stay absent. Otherwise the result has all tiles, and
-    /// those that were absent are filled with the value at 0.
+    /// Applies `function` to each element. If the function maps 0 to 0, absent tiles stay absent. Otherwise the result has all tiles, and tiles that
+    /// were absent are filled with the function's value at 0.
     ///
     /// # Errors
-    /// If elements are of another type, there are too many tiles, the memory limit does not suffice, the function panics, a lazy tile
-    /// cannot be computed, or the evaluation was cancelled.
+    /// If the elements are not of type `T`, there are too many tiles, the memory limit does not suffice, the function panics, a lazy tile cannot be
+    /// computed, or the evaluation was cancelled.
     pub fn map<T: Float>(&self, a: &Tiled, function: impl Fn(T) -> T + Sync) -> Result<Tiled, Error> {
         check_same_types(a.scalar_type(), T::SCALAR)?;
         let screening = self.options().screening(a.scalar_type())?;

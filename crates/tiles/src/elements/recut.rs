@@ -30,7 +30,8 @@ pub(crate) struct TileCutter<'p> {
     to: &'p Tiling,
 }
 
-/// A new tile to compute: the copies of elements into it, and the existing tile whose other elements it keeps, if there is one.
+/// A new tile to compute from copied elements. If the new tile replaces only some elements of an existing tile, the new tile also has the other
+/// elements of that tile.
 pub(crate) struct Target<'c> {
     pub(crate) number: u64,
     /// The copies of elements into this tile.
@@ -42,15 +43,15 @@ pub(crate) struct Target<'c> {
 }
 
 impl<'p> TileCutter<'p> {
-    /// Prepares to cut the tensor `of` into the tiles of `to`. `from` is the tensor's own tiling, or the same tiles at
-    /// the indices that their elements have in `to`.
+    /// Prepares to cut the tensor `of` into the tiles of `to`. `from` is the tiling of the tensor, at the indices that
+    /// the tensor's elements have in `to`.
     pub(crate) fn new(of: &Tiled, from: Tiling, to: &'p Tiling) -> TileCutter<'p> {
         let from = Shape::of_sorted(from, of.shape().tiles().to_vec(), of.shape().norms().to_vec());
         TileCutter { of: of.clone(), from, to }
     }
 
-    /// Lists the copies from present tiles to tiles of the other tiling, in ascending order. The other tiling may cover only some of the
-    /// elements, or a larger range.
+    /// Lists the copies from present tiles to tiles of the tiling `to`, in ascending order. The tiling `to` may cover only some of the elements, or a
+    /// larger range.
     ///
     /// # Errors
     /// If there are too many copies, or there is no memory for them.
@@ -124,8 +125,8 @@ impl<'p> TileCutter<'p> {
         copies.iter().map(|(_, at)| *at as usize).collect()
     }
 
-    /// Computes a new tile from the tiles of `of`, which must be on this rank. Elements that nothing is copied to are 0, or those of
-    /// `target.around`.
+    /// Computes a new tile from the tiles of `of`, which must be on this rank. Elements to which nothing is copied are 0, or the existing elements
+    /// that `target.around` keeps.
     ///
     /// # Errors
     /// If there is no memory, or a tile cannot be computed.
@@ -157,9 +158,9 @@ impl<'p> TileCutter<'p> {
     }
 }
 
-/// Cuts the elements of a tensor into the tiles of `to`; `from` gives the indices of its elements there. New tiles without an element of a
-/// present tile are absent, and so are those estimated below the threshold. A tile that is the same in both tilings is shared, and stays
-/// even below the threshold.
+/// Cuts the elements of a tensor into the tiles of `to`. `from` is the tiling of the tensor, at the indices that its elements have in `to`. A new
+/// tile is absent if no present tile has an element in it, or if its estimated norm is below the threshold. A tile that is the same in both tilings
+/// is shared, and stays even if its norm is below the threshold.
 ///
 /// # Errors
 /// If there are too many tiles or copies, the memory limit does not suffice, a lazy tile cannot be computed, or the evaluation was

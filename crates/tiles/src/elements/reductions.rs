@@ -106,7 +106,7 @@ impl Evaluator {
     /// Returns the sum of the products of corresponding elements of two tensors with the same tiling. The products are not stored.
     ///
     /// # Errors
-    /// The errors of [`sum`](Evaluator::sum), or tilings or types of elements differ.
+    /// The errors of [`sum`](Evaluator::sum); or the tilings or the types of elements differ.
     pub fn dot(&self, a: &Tiled, b: &Tiled) -> Result<f64, Error> {
         check_same_tilings(a.tiling(), b.tiling())?;
         check_same_types(a.scalar_type(), b.scalar_type())?;
@@ -138,7 +138,7 @@ impl Evaluator {
     /// Returns the trace of a matrix: the sum of the elements whose two indices are equal.
     ///
     /// # Errors
-    /// The errors of [`sum`](Evaluator::sum), or the tensor does not have two axes with the same index range.
+    /// The errors of [`sum`](Evaluator::sum); or the tensor does not have two axes with the same index range.
     pub fn trace(&self, a: &Tiled) -> Result<f64, Error> {
         let tiling = a.tiling();
         tiling.check_rank(2)?;
@@ -166,7 +166,8 @@ impl Evaluator {
         })
     }
 
-    /// Returns the product of all elements: each tile's product, multiplied in the order of tiles. 1 if there are no elements.
+    /// Returns the product of all elements; 1 if there are no elements. The elements of each tile are multiplied first, and then the products of the
+    /// tiles in the order of tiles.
     ///
     /// # Errors
     /// The errors of [`sum`](Evaluator::sum).
@@ -183,7 +184,7 @@ impl Evaluator {
     /// Returns the smallest element; NaN if an element is NaN.
     ///
     /// # Errors
-    /// The errors of [`sum`](Evaluator::sum), or there are no elements.
+    /// The errors of [`sum`](Evaluator::sum); or the tensor has no elements.
     pub fn min(&self, a: &Tiled) -> Result<f64, Error> {
         self.extreme(a, Extreme { name: "least", is_least: true, is_magnitude: false })
     }

@@ -17,8 +17,8 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Tiled {
-    /// Returns the given range of elements along each axis, in tiles with the same boundaries. `base` decides whether elements keep their
-    /// indices. Norms are computed from the elements.
+    /// Returns the given range of elements along each axis, in tiles with the same boundaries. `base` decides whether elements keep their indices, or
+    /// the first element gets index 0 on each axis. Norms are computed from the elements.
     ///
     /// # Errors
     /// If there is not one range per axis, a range exceeds the elements of its axis, there is no memory, or a lazy tile cannot be computed.
@@ -35,8 +35,8 @@ impl Tiled {
         evaluator_of(&[self, part]).with_elements(self, first, part, screening)
     }
 
-    /// Cuts the same elements into the tiles of `tiling`. Tiles without an element of a present tile are absent, and so are those whose
-    /// norms are below the threshold.
+    /// Cuts the tensor's elements into the tiles of `tiling`. A new tile is absent if no present tile has an element in it, or if its norm is below
+    /// the threshold.
     ///
     /// # Errors
     /// If the tilings' ranges of elements differ, too many tiles are present, there is no memory, or a lazy tile cannot be computed.
@@ -144,7 +144,7 @@ impl Evaluator {
         made?.screened(screening)
     }
 
-    /// Cuts the same elements into the tiles of `tiling`, as [`Tiled::retile`] does. Tiles estimated below the threshold are not computed.
+    /// Cuts the elements of `a` into the tiles of `tiling`, as [`Tiled::retile`] does. Tiles estimated below the threshold are not computed.
     ///
     /// # Errors
     /// If the tilings' ranges of elements differ, there are too many tiles, the memory limit does not suffice, a lazy tile cannot be

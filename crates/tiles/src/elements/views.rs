@@ -17,7 +17,7 @@ use std::ops::Range;
 /// axes become one axis (a diagonal).
 ///
 /// # Errors
-/// If an axis of the result is left out.
+/// If `to` leaves out an axis of the result.
 pub(crate) fn turned_lazily(of: &Tiled, to: &[Axis]) -> Result<Option<Tiled>, Error> {
     let places: SmallVec<[usize; 6]> = to.iter().map(|axis| usize::from(*axis)).collect();
     let rank = places.iter().max().map_or(0, |last| last + 1);
@@ -126,7 +126,7 @@ fn norm_on(of: &Tiled, position: usize, elements: f64) -> f64 {
 /// Reshapes a tensor to extents that differ only by axes of extent 1.
 ///
 /// # Errors
-/// If other axes differ, or a lazy tile cannot be computed.
+/// If the extents that are not 1 differ, or a lazy tile cannot be computed.
 pub(crate) fn reshaped(of: &Tiled, extents: &[usize]) -> Result<Tiled, Error> {
     if of.tiling().extents()[..] == *extents {
         return Ok(of.clone());
@@ -169,11 +169,11 @@ fn wide(extents: &[usize]) -> SmallVec<[usize; 6]> {
     (0..extents.len()).filter(|axis| extents[*axis] != 1).collect()
 }
 
-/// Returns the tiling of the same elements under extents that differ only by axes of extent 1. Each of these axes is a single tile of
-/// index 0.
+/// Returns the tiling `of` with axes of extent 1 added or removed, so that the extents are `extents`. Each axis of extent 1 is a single tile of index
+/// 0.
 ///
 /// # Errors
-/// If other axes differ.
+/// If the extents that are not 1 differ.
 pub(crate) fn with_ones(of: &Tiling, extents: &[usize]) -> Result<Tiling, Error> {
     let own = of.extents();
     let (from, to) = (wide(&own), wide(extents));

@@ -1,8 +1,8 @@
-//! Products of any number of tiled tensors by labels. Diagonals, and labels of one operand alone, are handled first.
-//! The remaining factors are multiplied two at a time, in the order that takes the fewest operations on present tiles.
-//! Shapes alone decide the order: for up to four factors all orders are compared, for up to sixteen the cheapest pair
-//! is always next, and more factors use the order that would be best for dense tensors. `product/` computes the product
-//! of two factors.
+//! Products of any number of tiled tensors by labels. Diagonals (labels that an operand has twice) and sums over labels
+//! of one operand alone are computed first. The remaining factors are multiplied two at a time, in the order that takes
+//! the fewest operations on present tiles. Shapes alone decide the order. For up to four factors, all orders are
+//! compared. For up to sixteen factors, the cheapest pair is always next. More factors use the order that would be best
+//! for dense tensors. `product/` computes the product of two factors.
 
 use crate::elements::reduction::reduce;
 use crate::elements::views::{with_axes, with_new_ones};
@@ -29,7 +29,7 @@ type Labelled<T> = (T, Axes);
 /// Multiplies the operands by labels, and sums over the labels that the result does not have.
 ///
 /// # Errors
-/// If axes of one label have different tilings, there are too many tiles or products, the memory limit does not suffice, or a lazy tile cannot
+/// If axes with the same label have different tilings, there are too many tiles or products, the memory limit does not suffice, or a lazy tile cannot
 /// be computed.
 pub(crate) fn contract(run: &Evaluator, labels: &Labels, operands: Vec<Tiled>) -> Result<Tiled, Error> {
     let mut left: Vec<Labelled<Tiled>> = Vec::with_capacity(operands.len());

@@ -1,7 +1,7 @@
-//! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating any. This is
-//! for gradients of slices ([`Operation::PlaceSlice`]), which copy a tensor into zeros: such a gradient has the tiling
-//! of the node that was sliced. The sliced node need not be evaluated, because only its tiling is used. A node that is
-//! evaluated gets the same tiling as derived here.
+//! The tilings of a graph's nodes, derived node by node from the tilings of its inputs, without evaluating a node. This
+//! is for gradients of slices ([`Operation::PlaceSlice`]), which copy a tensor into zeros: such a gradient has the
+//! tiling of the node that was sliced. The sliced node need not be evaluated, because only its tiling is used. A node
+//! that is evaluated gets the same tiling as derived here.
 
 use crate::elements::views::{part_of, with_ones};
 use crate::error::{not_for_tiles, unlike_tilings};
@@ -15,13 +15,13 @@ use smallvec::SmallVec;
 /// be cut like the axes that it is combined with.
 pub(crate) type AxisTilings = SmallVec<[Option<Tiling1>; 6]>;
 
-/// For each [`Operation::PlaceSlice`] (a tensor that is copied into zeros) that the outputs need, returns the tiling of
-/// the node that was sliced, at that node's position in the graph; `None` at other positions. The list is empty if the
-/// outputs need no such operation.
+/// Returns a list with an entry for each node of the graph: the tiling of the node, if the outputs need a gradient of a
+/// slice of this node ([`Operation::PlaceSlice`], a tensor that is copied into zeros); else `None`. The list is empty
+/// if the outputs need no such gradient.
 ///
 /// # Errors
-/// If such a tiling depends on an operation that is not for tiled tensors, or on axes with a common index and different
-/// tilings. The error has the location in the source text.
+/// If one of these tilings depends on an operation that is not for tiled tensors, or on axes that have a common index
+/// but different tilings. The error has the location in the source text.
 pub(crate) fn around_slices(
     graph: &TensorGraph,
     needed: &[bool],
@@ -100,7 +100,8 @@ pub(crate) fn cuts_of(tiling: &Tiling) -> AxisTilings {
     tiling.axes().iter().cloned().map(Some).collect()
 }
 
-/// Returns the tilings of an elementwise result with extents `extents`, from those of its operands, whose axes are aligned at the last one.
+/// Returns the tilings of an elementwise result with the extents `extents`, from the tilings of its operands. The axes of operands are aligned at the
+/// last axis.
 ///
 /// # Errors
 /// If two operands cut an axis at different boundaries.

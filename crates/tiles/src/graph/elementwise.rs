@@ -1,6 +1,6 @@
-//! Elementwise expressions on tiled tensors. The tiles of the result follow from those of the tensors, and from the value of the expression
-//! at zeros. Each present tile is computed by the same compiled expression, whatever its extents. Sums, differences, products and multiples
-//! of tensors with the same tiling are computed by the [`Evaluator`] itself, which copies no tile unnecessarily.
+//! Elementwise expressions on tiled tensors. The tiles of the tensors, and the value of the expression at zeros, decide which tiles the result has.
+//! Each present tile is computed by the same compiled expression, whatever its extents. Sums, differences, products and multiples of tensors with the
+//! same tiling are computed by the [`Evaluator`] itself, which copies no tile unnecessarily.
 
 use crate::distribution::each::{ResultStep, lazy_bytes, tiled_of, workers_for};
 use crate::distribution::{Read, Reads};
@@ -63,7 +63,7 @@ impl<'t> Leaf<'t> {
     }
 }
 
-/// Evaluates an elementwise expression on the tensors `leaves`; its value has the extents `extents`.
+/// Evaluates an elementwise expression on the tensors `leaves`. The result has the extents `extents`.
 ///
 /// # Errors
 /// If tilings differ, there are too many tiles, the memory limit does not suffice, or an operator fails on an element.

@@ -46,7 +46,7 @@ pub(crate) struct Region {
     pub(crate) steps: Vec<Step>,
 }
 
-/// The decision for each node of a graph, by its position, whether its value is stored in tiles.
+/// For each node of a graph, by the node's position: whether the value of the node is stored in tiles.
 pub(crate) struct Grouping {
     is_made: Vec<bool>,
     /// For each node, true if expressions read its stored value, false if they compute the value as a step of their

@@ -32,9 +32,9 @@ impl Evaluator {
     /// never left out.
     ///
     /// # Errors
-    /// If there are not as many inputs as leaves, or an input has another type or other extents; axes with a common index have different
-    /// tilings; an operation is not for tiled tensors; there are too many tiles; the memory limit does not suffice; an operator fails on an
-    /// element; or a lazy tile cannot be computed. The error has the location in the source text of the node.
+    /// If there are not as many inputs as leaves, or an input does not have the type and extents of its leaf; axes with a common index have different
+    /// tilings; an operation is not for tiled tensors; there are too many tiles; the memory limit does not suffice; an operator fails on an element;
+    /// or a lazy tile cannot be computed. The error has the location of the node in the source text.
     pub fn evaluate(
         &self,
         graph: &TensorGraph,
@@ -45,12 +45,12 @@ impl Evaluator {
         self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
     }
 
-    /// Evaluates a graph as [`evaluate`](Evaluator::evaluate) does, but continues an evaluation that ended early: outputs that are already
-    /// known are not computed again, and each other output is passed on as soon as it is computed.
+    /// Evaluates a graph as [`evaluate`](Evaluator::evaluate) does, but continues an evaluation that ended early: outputs that are already known are
+    /// not computed again, and the function [`Resumed::after`] is called with each other output as soon as it is computed.
     ///
     /// # Errors
-    /// The errors of [`evaluate`](Evaluator::evaluate); a known output is of another type or other extents; or the errors of the function
-    /// that outputs are passed to.
+    /// The errors of [`evaluate`](Evaluator::evaluate), and those of the function [`Resumed::after`]. Or if a known output is of another type or
+    /// other extents than its node.
     pub fn evaluate_from(
         &self,
         graph: &TensorGraph,

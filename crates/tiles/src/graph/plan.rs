@@ -23,7 +23,7 @@ impl PlanTiles {
     /// is copied unless its elements keep their order.
     ///
     /// # Errors
-    /// If a tile has more elements than a tensor may have, or an axis has no place.
+    /// If a tile has more elements than a tensor may have, or `to` leaves out an axis of the result.
     pub(crate) fn with_axes(
         &self,
         of: &Tiled,
@@ -45,8 +45,8 @@ impl PlanTiles {
 }
 
 impl Tiled {
-    /// Makes a tensor of which only the shape is known, for [plans](Evaluator::plan_graph). It stands for a stored tensor, but has no
-    /// tiles, and requesting one is an error.
+    /// Makes a tensor of which only the shape is known, for [plans](Evaluator::plan_graph). The tensor stands for a stored tensor, but has no tiles;
+    /// requesting a tile is an error.
     ///
     /// # Errors
     /// If tiles cannot have elements of type `scalar`.

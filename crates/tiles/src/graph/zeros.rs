@@ -1,7 +1,7 @@
 //! The value of an elementwise expression at tiles where some of its tensors have no tile. Such tensors count as 0
-//! there. The value is absent if the expression is then 0; or one number for all elements; or computed by the steps
-//! that remain. `a * b + c` without a tile of `a` is `c` there, even if `b` is infinite: an absent tile is exactly
-//! zero. `elementwise.rs` determines which tiles of the result are present.
+//! there. The value is then absent, if the expression is 0; or one number for all elements; or elements that the
+//! remaining steps compute. `a * b + c` without a tile of `a` is `c` there, even if `b` is infinite: an absent tile is
+//! exactly zero. `elementwise.rs` determines which tiles of the result are present.
 
 use crate::graph::grouping::{Action, OperandSource, Region, Step};
 use cembra_ops::id;
@@ -21,7 +21,7 @@ pub(crate) enum TileValue {
     Varies,
 }
 
-/// The value of an elementwise expression on those tiles of the result for which a certain subset of its tensors has tiles.
+/// The value of an elementwise expression on all those result tiles for which the same subset of the expression's tensors has tiles.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     contents: Vec<TileValue>,
@@ -89,7 +89,7 @@ impl Pattern {
         }
     }
 
-    /// The value of the expression on these tiles: the value of its last step.
+    /// The value of the expression on the tiles of this pattern: the value of its last step.
     pub(crate) fn value(&self) -> TileValue {
         self.contents.last().copied().unwrap_or(TileValue::Absent)
     }
@@ -154,8 +154,8 @@ impl Pattern {
         (body, read)
     }
 
-    /// Returns an upper estimate of the norm of a result tile with `volume` elements, from the norm and the largest absolute value of each
-    /// tensor's tile. Infinite if nothing is known.
+    /// Returns an upper estimate of the norm of a result tile with `volume` elements, from the norm and the largest absolute value of each tensor's
+    /// tile. The estimate is infinite if no bound is known.
     pub(crate) fn estimate(&self, region: &Region, leaves: &[(f64, f64)], volume: f64) -> f64 {
         let mut bounds: Vec<Bound> = Vec::with_capacity(self.contents.len());
         for (at, step) in region.steps.iter().enumerate() {

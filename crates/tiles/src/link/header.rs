@@ -30,7 +30,7 @@ pub const MOST_CONTENT_BYTES: u64 = (1 << 48) - 1;
 /// The identity of a message, which its receiver checks. Two messages of one run have different identities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct MessageId {
-    /// The hash of the plan by which ranks send tiles to each other, this message included.
+    /// The hash of the plan according to which ranks send this message.
     pub plan: u64,
     /// The number of the plan's step in which the message is sent.
     pub step: u32,
@@ -39,7 +39,7 @@ pub struct MessageId {
     pub tile: u64,
 }
 
-/// The `plan` in the identity of messages that belong to no plan, because they are collectives of all ranks. Their `step` is the number
+/// The `plan` in the identity of messages that belong to no plan, because they are messages of collectives. In such an identity, `step` is the number
 /// of the collective.
 pub(super) const EXCHANGES: u64 = u64::MAX;
 
@@ -168,7 +168,8 @@ impl Header {
         Ok(Header { id: MessageId { plan: number(0), step, tile: number(8) }, content, length })
     }
 
-    /// Checks that this header is `awaited`, or that of a poison message in its place.
+    /// Checks that this header is equal to `awaited`, or is the header of a poison message in place of the awaited
+    /// message.
     ///
     /// # Errors
     /// If the message belongs to another plan, step or tile, or has another length or kind of contents.

@@ -19,7 +19,7 @@ pub enum Family {
 pub struct Launch {
     /// The MPI implementation that the launcher belongs to.
     pub family: Family,
-    /// The rank of this process among those that the launcher started, from 0.
+    /// The rank of this process among the processes that the launcher started, from 0.
     pub rank: usize,
     /// The number of processes that the launcher started; `None` if the launcher does not tell.
     pub size: Option<usize>,
@@ -55,7 +55,7 @@ impl Launch {
     /// Checks that the rank and size that the MPI library `library` reports agree with the launcher's.
     ///
     /// # Errors
-    /// If they differ, because the library belongs to another MPI than the launcher.
+    /// If the ranks or the sizes differ, because the library belongs to another MPI implementation than the launcher.
     pub fn check(&self, rank: usize, size: usize, library: &str) -> Result<(), Error> {
         if rank == self.rank && self.size.is_none_or(|known| known == size) {
             return Ok(());

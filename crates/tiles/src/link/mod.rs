@@ -1,7 +1,7 @@
 //! Links: connections between ranks, the processes or threads that share an evaluation. A [`Link`] sends and receives
 //! messages and never waits. This crate has a link between threads of one process, but none between processes.
-//! [`Ranks`] has the collectives (operations that all ranks call together). They send the same messages in the same
-//! order over every link, and a link never adds numbers.
+//! [`Ranks`] has the collectives (operations that all ranks call together). Collectives send the same messages in the
+//! same order over every link, and a link never adds numbers.
 //!
 //! ```
 //! use cembra_tiles::link::{MessageId, Payload, WaitPolicy, ExpectedMessage, run_ranks};
@@ -45,10 +45,11 @@ pub use waiting::{Wait, WaitPolicy};
 
 use std::fmt;
 
-/// The most ranks that a link may have. It limits the length of lists with one entry per rank.
+/// The most ranks that a link may have. This limits the length of lists with one entry per rank.
 pub const MOST_LINKED_RANKS: usize = 1 << 16;
 
-/// The largest message tag: every link supports all tags from 0 to it. [`Ranks`] uses this tag for its collectives.
+/// The largest message tag. Every link supports all tags from 0 to this one. [`Ranks`] uses this tag for its
+/// collectives.
 pub const MOST_TAG: u16 = 32_767;
 
 /// The connection of one rank to the other ranks. No function waits: sending or receiving only begins, and the returned
@@ -56,7 +57,7 @@ pub const MOST_TAG: u16 = 32_767;
 ///
 /// Messages from one sender with one tag are matched with receives in the order in which sends and receives were
 /// started. The order in which requests are tested does not matter. Messages with different senders or tags have no
-/// order. Only one thread of a rank may use its link, the thread that made it.
+/// order. Only the thread that made a link may use it.
 pub trait Link: Send + Sync + fmt::Debug {
     /// Returns the number of this rank, from 0 to the number of ranks minus 1.
     fn rank(&self) -> usize;

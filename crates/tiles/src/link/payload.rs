@@ -119,8 +119,8 @@ fn tile_header(id: MessageId, scalar: Scalar, elements: usize) -> Result<Header,
     Header::new(id, content, bytes as u64)
 }
 
-/// The description of a message that a receiver expects. Memory for it is allocated only if the link needs some: not if
-/// the contents are already in memory of this process.
+/// The description of a message that a receiver expects. Memory for the message is allocated only when the link needs
+/// it: never if the contents are already in memory of this process.
 #[derive(Clone, Debug)]
 pub struct ExpectedMessage {
     awaited: Header,
@@ -131,7 +131,7 @@ pub struct ExpectedMessage {
 }
 
 impl ExpectedMessage {
-    /// Expects a tile with elements of type `scalar` and the extents `extents`.
+    /// Describes an expected tile with elements of type `scalar` and the extents `extents`.
     ///
     /// # Errors
     /// If tiles cannot have elements of this type, or the tile is longer than a message may be.
@@ -146,7 +146,7 @@ impl ExpectedMessage {
         ExpectedMessage { pool: Some(pool.clone()), ..self }
     }
 
-    /// Expects `length` bytes.
+    /// Describes an expected message with `length` bytes.
     ///
     /// # Errors
     /// If `length` is more than a message may have.
@@ -160,8 +160,8 @@ impl ExpectedMessage {
         &self.awaited
     }
 
-    /// Completes a receive with contents that are already in memory of this process, as between threads. They are not
-    /// copied.
+    /// Completes a receive with contents that are already in memory of this process, as between threads. The contents
+    /// are not copied.
     ///
     /// # Errors
     /// If the message is not the expected one.

@@ -177,13 +177,14 @@ impl Ranks {
         self.exchange(Purpose::Agree).together(Ok(bytes), compared).map(drop)
     }
 
-    /// Takes part in a comparison ([`agree`](Ranks::agree)) of the other ranks with an error instead of facts. All ranks then get this
-    /// error, which is also returned.
+    /// Takes part in the other ranks' call of [`agree`](Ranks::agree), with an error instead of facts. All ranks then get this error; this rank gets
+    /// it as the returned value.
     pub(crate) fn disagree(&self, error: Error) -> Error {
         self.exchange(Purpose::Agree).together(Err(error.clone()), |_| Ok(Vec::new())).err().unwrap_or(error)
     }
 
-    /// Returns on all ranks whether a rank failed. `own` is the outcome on this rank.
+    /// Waits for the outcomes of all ranks, and returns an error on all ranks if one of them failed. `own` is the
+    /// outcome on this rank.
     ///
     /// # Errors
     /// The errors of [`settle_with`](Ranks::settle_with).
@@ -194,9 +195,9 @@ impl Ranks {
     /// Returns on all ranks the bytes of each rank, in the order of ranks, unless a rank failed. `own` is the outcome on this rank.
     ///
     /// # Errors
-    /// If a rank failed: the error of the task with the lowest number, or of the lowest rank if several ranks failed in
-    /// that task. It is the same on all ranks, with the code, the message, the location and the first hint of the
-    /// original. Or if the bytes are more than [`MOST_SHARED_BYTES`], or the link failed.
+    /// If a rank failed: the error of the task with the lowest number, or of the lowest rank if several ranks failed in that task. The error is the
+    /// same on all ranks, with the code, the message, the location and the first hint of the original. Or if the bytes are more than
+    /// [`MOST_SHARED_BYTES`], or the link failed.
     pub fn settle_with(&self, own: Result<Vec<u8>, Failure>) -> Result<Vec<Vec<u8>>, Error> {
         StepOutcome::begin(self, false)?.end(own)
     }
@@ -205,7 +206,7 @@ impl Ranks {
     /// make a plan.
     ///
     /// # Errors
-    /// The errors of [`settle_with`](Ranks::settle_with), or plans differ.
+    /// The errors of [`settle_with`](Ranks::settle_with); or the plans of two ranks differ.
     pub(crate) fn begin_step(&self, plan: Result<u64, Failure>) -> Result<StepId, Error> {
         let step = self.steps.fetch_add(1, Ordering::Relaxed);
         self.is_poisoned.store(false, Ordering::Relaxed);
@@ -221,8 +222,8 @@ impl Ranks {
         }
     }
 
-    /// The number of errors so far that all ranks got from a collective. If a function fails and this number has grown,
-    /// all ranks have the function's error.
+    /// The number of errors so far that all ranks got from a collective. If this number grew during a function that
+    /// failed, all ranks have the function's error.
     pub(crate) fn shared_errors(&self) -> u32 {
         self.shared_errors.load(Ordering::Relaxed)
     }

@@ -34,8 +34,8 @@ impl fmt::Display for Awaited {
     }
 }
 
-/// A message that is being sent or received. If its request is dropped early, the message is still sent, or received in its turn among the
-/// messages with its sender and tag. Its memory is not freed before that.
+/// A message that is being sent or received. If a request is dropped early, its message is still sent, or received in its turn among the messages
+/// with the same sender and tag. The memory of the message is not freed before that.
 #[must_use = "a message is over only when its request was tested"]
 pub struct Request {
     awaited: Awaited,

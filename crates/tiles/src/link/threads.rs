@@ -191,8 +191,8 @@ impl Drop for Receive {
 }
 
 /// Runs a function on `ranks` ranks, each a thread, and returns their results in the order of ranks. If a rank panics,
-/// all results are that error. Messages that a rank sent before it ended can still be received; to wait for further
-/// messages from it is an error.
+/// every result is the error of this panic. Messages that a rank sent before it ended can still be received; waiting
+/// for a further message from that rank is an error.
 pub fn run_ranks<R: Send>(
     ranks: usize,
     run: impl Fn(Arc<dyn Link>) -> Result<R, Error> + Sync,

@@ -71,7 +71,7 @@ impl WaitPolicy {
     /// Waits until a request is complete.
     ///
     /// # Errors
-    /// The errors of [`Request::test`], the run was cancelled, or nothing arrived for too long.
+    /// The errors of [`Request::test`]. Or if the run was cancelled, or nothing arrived for too long.
     pub fn one(&self, request: &mut Request) -> Result<Done, Error> {
         let mut wait = self.begin();
         loop {

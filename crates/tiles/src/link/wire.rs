@@ -56,7 +56,8 @@ const FAULT: u8 = 1;
 const VALUES: u8 = 2;
 const MODEL: u8 = 3;
 
-/// Appends an error: its code, message, location and first hint. If it stands for several problems of a model, only the first is appended.
+/// Appends an error: its code, message, location and first hint. If the error stands for several problems of a model, only the first problem is
+/// appended.
 pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     let (class, kind) = match (error.tensor_kind(), error.fault_kind()) {
         (Some(kind), _) => (TENSORS, kind.as_str()),
@@ -81,7 +82,8 @@ pub(super) fn put_error(to: &mut Vec<u8>, error: &Error) {
     }
 }
 
-/// Decodes an error that [`put_error`] appended. It has the same code, kind, message and location.
+/// Decodes an error that [`put_error`] appended. The result has the code, kind, message and location of the original
+/// error.
 pub(super) fn take_error(from: &mut Reader<'_>) -> Result<Error, Error> {
     let [class] = from.take()?;
     let [fault, start, end] = [from.take(), from.take(), from.take()].map(|number| number.map(u32::from_le_bytes));

@@ -1,7 +1,8 @@
-//! The operands of a product as sparse matrices of tiles. The row of a tile combines its coordinates along labels that
-//! the left operand and the result have. The column combines those of labels that only the right operand and the result
-//! have, and the key those of labels that both operands have. No list is as long as a grid: tables are made only for
-//! grids that are about as small as the number of tiles, and other tiles are looked up in sorted lists.
+//! The operands of a product as sparse matrices of tiles. A tile of the left operand has a row, which combines its
+//! coordinates along labels that the result has. A tile of the right operand has a column, which combines its
+//! coordinates along labels that only the right operand and the result have. A tile of either operand has a key, which
+//! combines its coordinates along labels that both operands have. No list is as long as a grid: tables are made only
+//! for grids that are about as small as the number of tiles; for larger grids, tiles are looked up in sorted lists.
 
 use crate::product::roles::Roles;
 use crate::product::segments::segment_starts;
@@ -16,7 +17,7 @@ use cembra_value::Error;
 pub(crate) struct LeftTile {
     /// The number of the tile's row. Rows are in the order of the result's tiles.
     pub(crate) row: u64,
-    /// The norm of the tile, multiplied by the `factor` of its row in the right operand (`right_row`).
+    /// The norm of the tile, multiplied by the `factor` of the right operand's row `right_row`.
     pub(crate) weight: f64,
     pub(crate) position: u32,
     /// The row of the right operand's matrix that has the same key (coordinates of the labels that both operands have)
@@ -61,7 +62,8 @@ pub(crate) struct Factors {
     positions: Vec<u32>,
     columns: Vec<u32>,
     norms: Vec<f64>,
-    /// For each column that the right operand has, the amount that it adds to the number of a result tile; ascending.
+    /// For each column that has tiles of the right operand, the amount that the column adds to the number of a result
+    /// tile; ascending.
     pub(crate) column_numbers: Vec<u64>,
 }
 
@@ -161,7 +163,8 @@ impl Factors {
         (start, &self.columns[tiles.clone()], &self.norms[tiles])
     }
 
-    /// Returns the tiles of the right operand, in the order in which sums add their products, and then of columns.
+    /// Returns the tiles of the right operand, sorted by the order in which sums add their products, and then by
+    /// column.
     pub(crate) fn right_tiles(&self) -> Vec<RightTile> {
         let mut tiles = Vec::with_capacity(self.positions.len());
         for (row, key) in self.right_rows.iter().zip(0..) {

@@ -1,8 +1,8 @@
-//! Decides which rank computes which tile of a product. Ranks form a grid of planes, rows and columns. The batch labels
-//! (of both operands and the result) select a tile's plane, the labels of the left operand its row, those of the right
-//! operand its column. Grids whose busiest rank has at most 10 % more work than in the best grid are candidates; of
-//! these, the grid for which the fewest bytes move between ranks is used. The choice depends only on shapes and owners,
-//! so all ranks make the same choice.
+//! Decides which rank computes which tile of a product. Ranks form a grid of planes, rows and columns. A result tile
+//! has coordinates: along batch labels (of both operands and the result) they select the tile's plane, along labels of
+//! the left operand its row, along labels of the right operand its column. Grids whose busiest rank has at most 10 %
+//! more work than in the best grid are candidates; of these, the grid for which the fewest bytes move between ranks is
+//! used. The choice depends only on shapes and owners, so all ranks make the same choice.
 
 use crate::link::Ranks;
 use crate::shape::weighing::{WeightedIndex, strides_of};

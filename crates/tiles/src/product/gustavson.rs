@@ -1,7 +1,7 @@
 //! The product of two sparse matrices of tiles, row by row, by the algorithm of Gustavson (ACM TOMS 1978). Each row of
 //! the result is visited twice. First the estimated norms of its tiles are summed, and tiles below the threshold are
-//! left out. Then the products for the other tiles are listed; those of one tile are in the order in which they are
-//! added.
+//! left out. Then the products for the remaining tiles are listed; the products for one tile are in the order in which
+//! they are added.
 
 use crate::Screening;
 use crate::error::limit;
@@ -10,7 +10,8 @@ use cembra_runtime::{Cancellation, advise_huge_pages};
 use cembra_value::Error;
 use cembra_value::tensor::TensorErrorKind as Kind;
 
-/// A result tile of a product, with the range of products that are summed for it in the list of all products.
+/// A result tile of a product. The products of tiles that are summed for this tile are a range of the list of all
+/// products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     /// The index of the tile's first product in the list of products.

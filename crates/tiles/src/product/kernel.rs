@@ -1,6 +1,6 @@
 //! Multiplies two tiles by matrix products. The labels decide which axes of a tile form the rows, columns and summed
-//! terms of a matrix. If the axes of one of these groups are not adjacent, the tile is packed in another order of axes
-//! first; this file gives the order.
+//! terms of a matrix. If the axes of one of these groups are not adjacent, the tile is first copied (packed) with its
+//! axes in another order; this file gives the order.
 
 use crate::product::roles::Roles;
 use crate::tiled::tile::Float;
@@ -86,7 +86,7 @@ impl TileKernel {
     /// added to the elements of `to` instead.
     ///
     /// # Errors
-    /// If extents do not agree.
+    /// If the extents of the tiles do not agree.
     pub(crate) fn multiply<T: Float>(
         &self,
         (left, left_extents): PackedTile<'_, T>,

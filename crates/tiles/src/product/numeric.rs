@@ -1,8 +1,8 @@
 //! Computes products of tiled tensors by their plans ([`SymbolicProduct`]). A task computes the sums for a block of
-//! result tiles, and uses an operand tile for all of them while it is in the cache. If there are few blocks, a task
-//! computes only one segment (a range of the terms) of these sums. Each segment is summed from zero, and segments are
-//! added in their order, whichever thread computed them. So no bit of the result depends on blocks, on threads, or on
-//! panels (the operand tiles that are in memory together).
+//! result tiles, and uses an operand tile for all of these sums while the tile is in the cache. If there are few
+//! blocks, a task computes only one segment (a range of the terms) of these sums. Each segment is summed from zero, and
+//! segments are added in their order, whichever thread computed them. So no bit of the result depends on blocks, on
+//! threads, or on panels (the operand tiles that are in memory together).
 
 use crate::distribution::each::spread_with;
 use crate::distribution::{Exchange, PlannedStep, failed_at, hash_of, shared_out};
@@ -82,8 +82,8 @@ struct Run<'r> {
     lowest: &'r AtomicU64,
 }
 
-/// Computes the product of two operands by its plan, with norms computed from the elements. In a plan, no tile is
-/// computed.
+/// Computes the product of two operands by `plan`, with norms computed from the elements. If the evaluation is only
+/// planned, no tile is computed.
 pub(crate) fn multiply<T: Float>(
     plan: &SymbolicProduct,
     operands: [&Tiled; 2],

@@ -1,8 +1,8 @@
-//! Operand tiles that a product cannot use where they are: those of lazy tensors are computed, the axes of some are
-//! permuted for a matrix product, and those of other ranks are received. The coordinates of the labels that both
-//! operands have are a tile's *key*. A product processes the keys in order, so it computes each tile once, and drops it
-//! after its key. A *panel* is a range of keys whose tiles are in memory together; the memory limit decides how wide
-//! panels are. Tiles that other ranks own arrive in panels, too.
+//! Operand tiles that must be prepared for a product of tiled tensors: tiles of lazy tensors are computed, tiles of
+//! other ranks are received, and the axes of some tiles are permuted for a matrix product. A tile's *key* is its
+//! coordinates along the labels that both operands have. A product processes the keys in order, so it computes each
+//! operand tile once, and drops it after its key. A *panel* is a range of keys whose tiles are in memory together; the
+//! memory limit decides how many keys a panel has. Tiles that other ranks own are received panel by panel, too.
 
 use crate::SymbolicProduct;
 use crate::distribution::{Parcel, Traffic};
@@ -37,7 +37,7 @@ struct RequiredTile {
     position: u32,
 }
 
-/// The operand tiles that a product needs, stored or to be computed.
+/// The operand tiles that a product of tiled tensors needs: stored tiles, and tiles that must be computed or received first.
 pub(crate) struct OperandTiles<'o> {
     operands: [Operand<'o>; 2],
     /// The operand tiles that must be computed, in the order of keys (coordinates of the labels that both operands have).
@@ -47,7 +47,7 @@ pub(crate) struct OperandTiles<'o> {
 /// The assignment of a product's result tiles to the ranks that compute them.
 #[derive(Clone, Copy)]
 pub(crate) struct TileAssignment<'m> {
-    /// For each tile of the result, by position, the rank that computes it.
+    /// The rank that computes each tile of the result, in the order of the result's present tiles.
     pub(crate) owners: &'m [u32],
     pub(crate) rank: u32,
     pub(crate) ranks: u64,
@@ -60,12 +60,13 @@ impl TileAssignment<'_> {
     }
 }
 
-/// The panels of a product, each given by the key at its end. A panel is a range of keys whose operand tiles are in memory together.
-/// `cuts_segments` is true if a panel ends within a segment of sums.
+/// The panels of a product. A panel is a range of keys (coordinates of the labels that both operands have) whose operand tiles are
+/// in memory together; `ends` has the key after the last key of each panel. `cuts_segments` is true if a panel ends within a
+/// segment: a range of terms that are summed separately.
 pub(crate) struct Panels {
     pub(crate) ends: Vec<u32>,
     pub(crate) cuts_segments: bool,
-    /// The number of bytes in the tiles of the largest panel, or in two such panels if `looks_ahead`.
+    /// The number of bytes in the tiles of the largest panel; twice as many if two panels are in memory at once (`looks_ahead`).
     pub(crate) most_bytes: usize,
     /// True if the next panel's tiles arrive from other ranks while a panel is used.
     pub(crate) looks_ahead: bool,
@@ -108,7 +109,8 @@ impl<'o> OperandTiles<'o> {
         OperandTiles { operands: [left, right], needs }
     }
 
-    /// The number of bytes of the lists with an entry per operand tile, for operands whose tiles must be computed.
+    /// The bytes that lists with an entry per operand tile take. An operand whose tiles can all be used as they are stored needs no
+    /// lists.
     pub(crate) fn own_bytes(operands: [&Tiled; 2], kernel: &TileKernel) -> usize {
         let each = size_of::<Option<Tile>>() + size_of::<RequiredTile>() + size_of::<bool>();
         let is_made = |of: &usize| !is_ready(operands[*of], &kernel.operands[*of]);
@@ -121,8 +123,9 @@ impl<'o> OperandTiles<'o> {
         bytes_of(tiled.scalar_type(), tiled.tiling().volume(tiled.shape().tiles()[need.position as usize]))
     }
 
-    /// Returns the most bytes of computed tiles that have the same key (the coordinates of the labels that both
-    /// operands have). Also returns, for each operand, whether any of these tiles belong to it.
+    /// Returns the largest number of bytes that the computed and received tiles of a single key take. A key is the
+    /// coordinates of the labels that both operands have. Also returns, for each operand, whether some of these tiles
+    /// belong to it.
     pub(crate) fn least_bytes(&self) -> (usize, [bool; 2]) {
         let of_key = |needs: &[RequiredTile]| {
             let bytes = needs.iter().fold(0, |bytes: usize, need| bytes.saturating_add(self.bytes(*need)));
@@ -131,7 +134,8 @@ impl<'o> OperandTiles<'o> {
         self.needs.chunk_by(|a, b| a.key == b.key).map(of_key).max().unwrap_or_default()
     }
 
-    /// The most bytes that a thread uses in addition to the tile that it computes: those of a lazy tile whose axes are permuted.
+    /// The most bytes that a thread needs besides the tile that it makes: the size of the largest tile that is computed or received
+    /// first, and then copied with permuted axes; 0 if there is none.
     pub(crate) fn making_bytes(&self) -> usize {
         let is_turned = |need: &&RequiredTile| {
             let Operand { tiled, arrangement, .. } = &self.operands[usize::from(need.operand)];
@@ -140,9 +144,10 @@ impl<'o> OperandTiles<'o> {
         self.needs.iter().filter(is_turned).map(|need| self.bytes(*need)).max().unwrap_or(0)
     }
 
-    /// Splits the keys of a product into panels: ranges of keys whose operand tiles take at most `most_bytes` bytes, or
-    /// single keys. Panels end where segments of sums end, unless a segment needs more bytes. If tiles arrive from
-    /// other ranks, two panels fit into `most_bytes`, unless one key needs more than half of it.
+    /// Splits the keys of a product (coordinates of the labels that both operands have) into panels. The operand tiles of a panel take at most
+    /// `most_bytes` bytes, or are the tiles of a single key. A panel ends at the end of a segment (a range of terms that are summed separately),
+    /// unless the tiles of the segment take more bytes than a panel may. If tiles arrive from other ranks, and no single key needs more than half of
+    /// `most_bytes`, a panel takes at most this half, so that the tiles of the next panel can arrive while a panel is used.
     pub(crate) fn panels(&self, plan: &SymbolicProduct, most_bytes: usize) -> Panels {
         let half = most_bytes / 2;
         let looks_ahead =
@@ -221,7 +226,7 @@ impl<'o> OperandTiles<'o> {
         Ok(())
     }
 
-    /// Drops the computed operand tiles whose keys are in the range `panel`.
+    /// Drops the computed and received operand tiles whose keys (coordinates of the labels that both operands have) are in `panel`.
     pub(crate) fn drop_tiles(&mut self, panel: Range<u32>) {
         for need in self.within(panel).to_vec() {
             self.operands[usize::from(need.operand)].made[need.position as usize] = None;

@@ -1,11 +1,12 @@
-//! Symbolic products: the plan of the product of two tensors, made from shapes alone. It has the tiles of the result,
-//! estimates of their norms, and for each tile the products of tiles that are summed. The operands are treated as
-//! sparse matrices of tiles, multiplied row by row by the algorithm of Gustavson (ACM TOMS 1978). Rows are coordinates
-//! of the result's axes that come from the left operand; columns are those from the right operand. No tile is computed,
-//! and no list is as long as a grid.
+//! Symbolic products: the plan of the product of two tensors, made from shapes alone. The plan has the tiles of the
+//! result, estimates of their norms, and for each tile the products of tiles that are summed. The operands are treated
+//! as sparse matrices of tiles, multiplied row by row by the algorithm of Gustavson (ACM TOMS 1978). A row is given by
+//! the coordinates of the result's axes that come from the left operand, a column by those that come from the right
+//! operand. No tile is computed, and no list has as many entries as a grid has tiles.
 //!
-//! The estimate of `c = sum over k of a b` is `sum over k of |a| |b| K^2 B`. Here K is the number of elements that are summed in each
-//! product of tiles, and B the number of index combinations of the batch labels, which both operands and the result have.
+//! The norm of the tile `c = sum over k of a b` is estimated as `sum over k of |a| |b| K^2 B`. Here K is the number of elements that are
+//! summed in each product of tiles. B is the number of index combinations of the batch labels: the labels that both operands and the
+//! result have.
 
 use crate::product::factors::{Factors, ResultMask, RightTile};
 use crate::product::gustavson::{ENTRY_BYTES, Entry, TileProduct, multiply};
@@ -19,8 +20,8 @@ use std::ops::Range;
 /// The number of bytes per operand tile that the lists take while a plan is made.
 const FACTOR_BYTES: usize = 100;
 
-/// The plan of a product of two tiled tensors: the shape of the result, with estimates as norms, and for each tile the products of tiles
-/// that are summed.
+/// The plan of a product of two tiled tensors: the shape of the result, with estimated norms, and for each result tile the pairs of
+/// operand tiles whose products are summed.
 ///
 /// ```
 /// use cembra_runtime::Scalar;
@@ -53,19 +54,19 @@ pub struct SymbolicProduct {
     /// The products of two tiles, grouped by the result tile that sums them. Each group is in the order in which its
     /// products are added.
     pub(crate) products: Vec<TileProduct>,
-    /// The tiles of the product's right operand, in the order in which sums add the products with them.
+    /// The tiles of the product's right operand, in the order in which their products are added to sums.
     pub(crate) right: Vec<RightTile>,
     visited: u64,
 }
 
 impl SymbolicProduct {
-    /// Plans a product by labels. If `wanted` is a shape, the result has only tiles of that shape, even if their
-    /// estimated norms are below the threshold, and products for other tiles are not planned. A wanted tile that no
-    /// product contributes to is absent, so its elements are 0.
+    /// Plans the product of the two operands, as `labels` describes it. If `wanted` is given, the result has only tiles
+    /// of that shape, even if their estimated norms are below the threshold, and products for other tiles are not
+    /// planned. A wanted tile that no product contributes to is absent, so its elements are 0.
     ///
     /// # Errors
-    /// If labels do not fit the operands, are on an operand twice or summed in one operand alone; axes with the same label have different
-    /// tilings; `wanted` has another tiling than the result; or there are too many tiles or products.
+    /// If the labels do not fit the operands; a label is on one operand twice, or is summed but only one operand has it; axes with the
+    /// same label have different tilings; `wanted` has another tiling than the result; or there are too many tiles or products.
     pub fn of(
         labels: &Labels,
         operands: [&Shape; 2],
@@ -117,13 +118,13 @@ impl SymbolicProduct {
         })
     }
 
-    /// The shape of the result, with estimates as norms; the norms of the computed elements are at most as large.
+    /// The shape of the result. Its norms are estimates: the norms of the computed tiles are at most as large.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The number of products of two tiles that the result takes.
+    /// The number of products of two tiles that are computed for the result.
     #[must_use]
     pub const fn product_count(&self) -> usize {
         self.products.len()
@@ -159,25 +160,26 @@ impl SymbolicProduct {
         self.shape.tiles().iter().enumerate().map(of_tile).sum()
     }
 
-    /// The products of tiles that are summed for the result tile at `position` among the result's present tiles. Each product is the
-    /// positions of the left and the right tile in their shapes, in the order of the sum. Empty if there is no such tile.
+    /// The products of tiles that are summed for the result tile at `position` among the result's present tiles, in the order of the sum.
+    /// Each product is given by two positions: of the left and of the right tile among the present tiles of their operands. Empty if the
+    /// result has no tile at `position`.
     pub fn products(&self, position: usize) -> impl Iterator<Item = (usize, usize)> {
         let entry = self.entry_at(position);
         let products = entry.map_or(&[][..], |entry| self.products_of(entry));
         products.iter().map(|product| (product.left as usize, self.right[product.right as usize].position as usize))
     }
 
-    /// The segments of the sum for the result tile at `position`, as ranges of its
-    /// [`products`](SymbolicProduct::products). Each segment is summed from zero, and the segments are added in their
-    /// order. The tilings of the summed labels decide where sums are cut, so the sums of all tiles are cut at the same
-    /// places. Segments to which no product of this tile belongs are left out.
+    /// The segments of the sum for the result tile at `position`, as ranges of indices into its
+    /// [`products`](SymbolicProduct::products). Each segment is summed separately, from zero, and the sums of the
+    /// segments are added in order. The tilings of the summed labels decide where sums are cut, so the sums of all
+    /// tiles are cut at the same places. Segments without a product for this tile are left out.
     pub fn segments(&self, position: usize) -> impl Iterator<Item = Range<usize>> {
         let entry = self.entry_at(position);
         self.segments_of(entry.map_or(&[][..], |entry| self.products_of(entry)))
     }
 
-    /// Returns, for each key of the right operand, the segment (a range of the terms of a sum) that it belongs to. A key is the coordinates of the
-    /// labels that both operands have.
+    /// Returns the index of the segment for each key of the right operand. A segment is a range of the terms of a sum; a key is the
+    /// coordinates of the labels that both operands have.
     pub(crate) fn segments_of_keys(&self) -> Vec<u32> {
         self.right.chunk_by(|a, b| a.key == b.key).map(|tiles| tiles[0].segment).collect()
     }
@@ -212,7 +214,7 @@ impl SymbolicProduct {
         self.entries.get(entry).copied()
     }
 
-    /// Returns the position of an entry's tile among the result's present tiles.
+    /// Returns the position, among the result's present tiles, of the tile with the index `entry` in `entries`.
     pub(crate) fn position(&self, entry: usize) -> usize {
         self.orders.as_ref().map_or(entry, |[positions, _]| positions[entry] as usize)
     }

@@ -1,7 +1,8 @@
-//! The algebra of shapes (the present tiles with their norms): upper estimates of the norms of a result from those of its operands, before any tile
-//! is computed. Norms are per element, so `|a + b| <= |a| + |b|` holds for them, and a product of elements has the number of elements as a factor.
-//! Sums over products of tiles are in `product/symbolic.rs`. An infinite norm times 0 is NaN, which keeps the tile, because nothing is known about
-//! it. The time is linear in the number of present tiles, except for sorting when axes are permuted.
+//! The algebra of shapes. A shape is the list of a tensor's present tiles with their norms. The shape of a result is computed from the shapes of
+//! its operands, before any tile is computed; its norms are upper bounds. Norms are per element, so `|a + b| <= |a| + |b|`, and the norm of an
+//! elementwise product has the number of elements in the tile as a factor. Sums over products of tiles are in `product/symbolic.rs`. An infinite
+//! norm times 0 is NaN, which keeps the tile, because nothing is known about its norm. The time is linear in the number of present tiles, except
+//! for sorting when axes are permuted.
 
 use crate::error::unlike_tilings;
 use crate::shape::sparse::ShapeBuilder;
@@ -12,7 +13,7 @@ use cembra_value::Error;
 use std::ops::Range;
 
 impl Shape {
-    /// Returns the shape of this tensor times `factor`, with norms `|factor| s`.
+    /// Returns the shape of this tensor times `factor`: a norm `s` becomes `|factor| s`, and tiles below the threshold are left out.
     ///
     /// # Errors
     /// If the threshold is negative or NaN.
@@ -20,10 +21,10 @@ impl Shape {
         self.mapped(|_, norm| factor.abs() * norm, screening)
     }
 
-    /// Returns the shape of a sum or difference of two tensors, with norms `s1 + s2`.
+    /// Returns the shape of the sum or difference of two tensors. The norm of a tile is the sum of its norms in both operands.
     ///
     /// # Errors
-    /// If the tilings differ, or too many tiles are left.
+    /// If the tilings differ, or more tiles are left than `screening` allows.
     pub fn added(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
@@ -48,10 +49,11 @@ impl Shape {
         Ok(Shape::of_sorted(self.tiling().clone(), tiles, norms))
     }
 
-    /// Returns the shape of the elementwise product of two tensors, with norms `s1 s2 V`, where V is the number of elements in the tile.
+    /// Returns the shape of the elementwise product of two tensors. If a tile has V elements, and the norms `s1` and `s2` in the operands, its
+    /// norm is `s1 s2 V`.
     ///
     /// # Errors
-    /// If the tilings differ, or too many tiles are left.
+    /// If the tilings differ, or more tiles are left than `screening` allows.
     pub fn multiplied(&self, other: &Shape, screening: &Screening) -> Result<Shape, Error> {
         screening.check()?;
         check_same_tilings(self.tiling(), other.tiling())?;
@@ -65,11 +67,11 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// Returns the shape of a function that is applied to each element. If the function maps 0 to 0 (`keeps_zero`), absent tiles stay absent;
-    /// otherwise all tiles are present. Nothing is known about the norms, so they are infinite.
+    /// Returns the shape of the result if a function is applied to each element of the tensor. If the function maps 0 to 0 (`keeps_zero`),
+    /// absent tiles stay absent; otherwise all tiles are present. Nothing is known about the norms of the result, so they are infinite.
     ///
     /// # Errors
-    /// If too many tiles are left.
+    /// If all tiles must be present, but the grid has more than `most_tiles` tiles.
     pub fn of_map(&self, keeps_zero: bool, most_tiles: usize) -> Result<Shape, Error> {
         if keeps_zero {
             Ok(self.with_norms(vec![f64::INFINITY; self.len()]))
@@ -78,7 +80,7 @@ impl Shape {
         }
     }
 
-    /// Returns the tiles that are present both in this shape and in `wanted`, with the norms of this shape.
+    /// Returns the shape of the tiles that are present both in this shape and in `wanted`, with the norms of this shape.
     ///
     /// # Errors
     /// If the tilings differ.
@@ -94,7 +96,7 @@ impl Shape {
     /// Returns the shape without the tiles whose norms are below the threshold.
     ///
     /// # Errors
-    /// If the threshold is negative or NaN, or too many tiles are left.
+    /// If the threshold is negative or NaN, or more tiles are left than `screening` allows.
     pub fn screened(&self, screening: &Screening) -> Result<Shape, Error> {
         self.mapped(|_, norm| norm, screening)
     }

@@ -1,5 +1,5 @@
-//! Pseudo-random numbers: the mixing function of SplitMix64 (Steele, Lea, Flood 2014). It is used for random elements, owners by a
-//! hash, and delays of messages in tests.
+//! Pseudo-random numbers: the mixing function of SplitMix64 (Steele, Lea, Flood 2014). It is used for random elements, for maps
+//! that assign tiles to ranks by a hash, and for delays of messages in tests.
 
 /// The amount by which the generator's state grows from one pseudo-random number to the next.
 pub(crate) const STEP: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// The most tiles that a shape may store, by default.
 pub const MOST_TILES: usize = 16 << 20;
 
-/// The most tiles of a grid that may be visited one by one. A larger grid would take minutes, so its norms must be given as a list of
-/// tiles.
+/// The most tiles of a grid whose norms may be computed tile by tile. A larger grid would take minutes, so its present tiles and their
+/// norms must be given as a list.
 pub const MOST_VISITED: u64 = 1 << 28;
 
 /// Returns an error if a grid has too many tiles to visit them one by one.
@@ -31,8 +31,8 @@ pub(crate) fn check_visited(tiling: &Tiling) -> Result<(), Error> {
 /// A tile is absent if its norm is less than `threshold`. A norm that is NaN or infinite is not less, so the tile is present.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screening {
-    /// The smallest norm of a present tile. A norm is the root of a sum of squares, divided by the number of elements. A threshold of 0
-    /// keeps all tiles.
+    /// The smallest norm of a present tile. A norm is the root of the sum of the squares of a tile's elements, divided by their number.
+    /// A threshold of 0 keeps all tiles.
     pub threshold: f64,
     /// The most tiles that may be present in a shape.
     pub most_tiles: usize,
@@ -53,7 +53,7 @@ impl Screening {
         !matches!(norm.partial_cmp(&self.threshold), Some(std::cmp::Ordering::Less))
     }
 
-    /// Returns an error if `tiles` are more tiles than may be present.
+    /// Returns an error if `tiles` is greater than the number of tiles that may be present.
     pub(crate) fn check_count(&self, tiles: u64) -> Result<(), Error> {
         // Plans count tiles in 32 bits.
         let most = (self.most_tiles as u64).min(u64::from(u32::MAX));
@@ -98,11 +98,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Makes a shape in which all tiles with elements are present. Nothing is known about their norms, which are infinite, so that no
-    /// threshold drops them.
+    /// Makes a shape in which all tiles with elements are present. Nothing is known about the norms, so they are infinite, and no
+    /// threshold drops a tile.
     ///
     /// # Errors
-    /// If the grid has more tiles than may be present.
+    /// If the grid has more than `most_tiles` tiles.
     pub fn dense(tiling: &Tiling, most_tiles: usize) -> Result<Shape, Error> {
         let screening = Screening { threshold: 0.0, most_tiles };
         screening.check_count(tiling.tiles())?;
@@ -115,11 +115,11 @@ impl Shape {
         Shape::of_sorted(tiling.clone(), Vec::new(), Vec::new())
     }
 
-    /// Makes a shape from a list of tiles with their norms, without those whose norms are below the threshold. Tiles that the list does
-    /// not have are absent.
+    /// Makes a shape from a list of tile numbers with norms. Tiles that are not in the list, or whose norms are below the threshold, are
+    /// absent.
     ///
     /// # Errors
-    /// If a tile is not in the grid or the list does not ascend, a norm is negative, or too many tiles are left.
+    /// If a tile is not in the grid, the tile numbers do not ascend, a norm is negative, or more tiles are left than `screening` allows.
     pub fn of_norms(
         tiling: &Tiling,
         norms: impl IntoIterator<Item = (u64, f64)>,
@@ -139,11 +139,12 @@ impl Shape {
         Ok(made.finish())
     }
 
-    /// Makes a shape with the tiles of the grid whose norms are not below the threshold. `norm` returns the norm for a tile's coordinates;
-    /// it is called for each tile that has elements, in their order.
+    /// Makes a shape with the tiles of the grid whose norms are not below the threshold. `norm` returns the norm for a tile's
+    /// coordinates; it is called once for each tile that has elements, in the order of tile numbers.
     ///
     /// # Errors
-    /// If the grid has more than [`MOST_VISITED`] tiles, a norm is negative, too many tiles are left, or the function fails.
+    /// If the grid has more than [`MOST_VISITED`] tiles, a norm is negative, more tiles are left than `screening` allows, or `norm`
+    /// fails.
     pub fn from_fn(
         tiling: &Tiling,
         screening: &Screening,
@@ -169,7 +170,7 @@ impl Shape {
         Shape { tiling, tiles: Arc::new(tiles), norms: Arc::new(norms) }
     }
 
-    /// Returns the shape with the norms `norms`, one for each present tile, in place of its own.
+    /// Returns a copy of this shape with other norms: `norms` has one for each present tile.
     pub(crate) fn with_norms(&self, norms: Vec<f64>) -> Shape {
         debug_assert_eq!(self.tiles.len(), norms.len());
         Shape { norms: Arc::new(norms), ..self.clone() }
@@ -222,7 +223,7 @@ impl Shape {
         self.norms.get(self.position(tile)?).copied()
     }
 
-    /// The number of elements in all present tiles; they may need more memory than there is.
+    /// The number of elements in all present tiles, as a float because it may be too large for an integer.
     #[must_use]
     pub fn present_elements(&self) -> f64 {
         self.tiles.iter().map(|tile| self.tiling.volume(*tile)).sum()
@@ -289,8 +290,8 @@ impl ShapeBuilder {
         self.add_known(tile, norm)
     }
 
-    /// Adds a tile to the shape as [`add`](Building::add) does. The caller must ensure that it is in the grid and has
-    /// elements, and that the norm is not negative.
+    /// Adds a tile to the shape as [`add`](ShapeBuilder::add) does. The caller must ensure that the tile is in the grid
+    /// and has elements, and that the norm is not negative.
     #[inline]
     pub(crate) fn add_known(&mut self, tile: u64, norm: f64) -> Result<bool, Error> {
         let is_kept = self.screening.keeps(norm);

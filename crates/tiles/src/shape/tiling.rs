@@ -1,5 +1,5 @@
-//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they define. A tile has a number, its position in the grid, where
-//! the last axis varies fastest. No list is as long as the grid: a [`Shape`](crate::Shape) lists only the present tiles.
+//! Tilings of tensors: a tiling for each axis, and the grid of tiles that they define. A tile's number is its position in the grid,
+//! where the last axis varies fastest. No list is as long as the grid: a [`Shape`](crate::Shape) lists only the present tiles.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -20,7 +20,7 @@ pub type TileIndex = SmallVec<[u64; 6]>;
 /// A box of elements, such as those of a tile: a range of indices for each axis.
 pub type Ranges = SmallVec<[Range<i64>; 6]>;
 
-/// The indices that the elements of a part of a tensor get.
+/// The indices that elements get when a range of a tensor's elements becomes a tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Base {
     /// The first element of the part (a range of a tensor's elements) gets index 0 on each axis.
@@ -181,8 +181,8 @@ impl Tiling {
     /// elements keep their indices.
     ///
     /// # Errors
-    /// If there is not one range per axis, or a range exceeds the elements of its axis, or begins within a tile and has more than 2^24
-    /// tiles.
+    /// If there is not one range per axis, or if a range exceeds the elements of its axis, or begins within a tile and contains more
+    /// than 2^24 tiles.
     pub fn elements(&self, elements: &[Range<i64>], base: Base) -> Result<Tiling, Error> {
         self.check_rank(elements.len())?;
         let axes = self.axes.iter().zip(elements).map(|(axis, elements)| based(axis.elements(elements.clone())?, base));

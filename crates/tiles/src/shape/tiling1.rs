@@ -1,5 +1,5 @@
-//! Tilings of one axis: a range of indices that boundaries cut into tiles. Tiles may differ in size and may be empty.
-//! [`Tiling`](crate::Tiling) combines the axes of a tensor.
+//! Tilings of one axis: a range of indices that boundaries cut into tiles. Tiles may differ in size and may be empty. A
+//! [`Tiling`](crate::Tiling) consists of the tilings of a tensor's axes.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -44,7 +44,7 @@ impl Tiling1 {
     /// between them. A single boundary makes no tiles.
     ///
     /// # Errors
-    /// If there are no boundaries, one is less than the one before, or the range has more elements than an axis may have.
+    /// If there are no boundaries, a boundary is less than the previous one, or the range has more elements than an axis may have.
     pub fn new(boundaries: impl IntoIterator<Item = i64>) -> Result<Tiling1, Error> {
         let boundaries: Vec<i64> = boundaries.into_iter().collect();
         let [lower, .., upper] = match *boundaries {
@@ -235,15 +235,15 @@ impl Tiling1 {
         }))
     }
 
-    /// The tiles that consist of exactly these elements, without empty tiles at either end; `None` if there are no elements, or they do not
-    /// begin and end at boundaries.
+    /// The range of tiles that contains exactly the elements `elements`, without empty tiles at either end; `None` if there are no
+    /// elements, or they do not begin and end at boundaries.
     pub(crate) fn tiles_within(&self, elements: &Range<i64>) -> Option<Range<u64>> {
         let tiles = self.overlapping(elements);
         let own = self.0.at(tiles.start)?..self.0.at(tiles.end)?;
         (!tiles.is_empty() && own == *elements).then_some(tiles)
     }
 
-    /// The tiles from the first to the last one that contain some of these elements, including empty tiles in between.
+    /// The range from the first to the last tile that contains some of `elements`, including empty tiles in between.
     pub(crate) fn overlapping(&self, elements: &Range<i64>) -> Range<u64> {
         let (start, end) = (elements.start.max(self.lower()), elements.end.min(self.upper()));
         if start >= end {

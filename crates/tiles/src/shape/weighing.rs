@@ -61,7 +61,8 @@ pub(crate) fn strides_of(tiles: impl DoubleEndedIterator<Item = u64>) -> (TileIn
     (strides, count)
 }
 
-/// Returns true if a table with an entry per tile of a grid is about as small as the number of present tiles.
+/// Returns true if a grid is small enough for a table with an entry per tile: at most 1,024 tiles plus 4 times `tiles`, the number of
+/// present tiles.
 pub(crate) fn is_small(grid: u64, tiles: usize) -> bool {
     grid <= (tiles as u64).saturating_mul(4).saturating_add(1024)
 }

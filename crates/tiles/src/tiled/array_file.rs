@@ -1,5 +1,5 @@
-//! Arrays in files of other programs, as lazy tensors: the elements of a tile are read when it is needed. The caller
-//! knows the file format, reads the file's header, and passes the position and the format of the elements.
+//! Arrays in files of other programs, as lazy tensors: the elements of a tile are read when the tile is needed. The
+//! caller knows the file format, reads the file's header, and passes the position and the format of the elements.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -47,9 +47,9 @@ struct ArrayFile {
 }
 
 impl Tiled {
-    /// Opens an array in a file as a tensor with the tiling `tiling`. Its elements are read when they are needed, so it may be larger than
-    /// memory. All tiles that have elements are present, with infinite norms, because nothing is known about them.
-    /// [`truncate`](Tiled::truncate) reads all tiles, and keeps those that are not small.
+    /// Opens an array in a file as a tensor with the tiling `tiling`. Elements are read when they are needed, so the array may be larger
+    /// than memory. All tiles that have elements are present. Their norms are infinite, because nothing is known about them.
+    /// [`truncate`](Tiled::truncate) reads all tiles, and keeps those whose norms are not below a threshold.
     ///
     /// ```
     /// use cembra_runtime::Scalar;
@@ -67,8 +67,8 @@ impl Tiled {
     /// ```
     ///
     /// # Errors
-    /// If there is no such file, it has fewer elements than the tiling, tiles cannot have elements of the array's type, or there are more
-    /// tiles than [`MOST_TILES`].
+    /// If the file does not exist, or has fewer elements than the tiling; if tiles cannot have elements of the array's type; or if there
+    /// are more than [`MOST_TILES`] tiles.
     pub fn from_file(path: impl Into<PathBuf>, place: ArrayPlace, tiling: &Tiling) -> Result<Tiled, Error> {
         let file = InputFile::open(path.into())?;
         let extents = tiling.extents();

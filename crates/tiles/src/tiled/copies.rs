@@ -1,5 +1,5 @@
-//! Copies boxes of elements from one packed block of memory into another; a box is the part of a tile within a range of
-//! each axis.
+//! Copies boxes of elements from one packed block of memory into another. A box is all elements within a range of
+//! indices on each axis.
 
 use crate::shape::tiling::Ranges;
 use crate::tiled::tile::Float;

@@ -1,5 +1,5 @@
-//! Files from which tensors are read, by position, so that threads can read at once. Errors name the file. The file
-//! formats are in `checkpoint/` and `array_file.rs`.
+//! Files from which tensors are read. Bytes are read by their position, so that several threads can read at once.
+//! Errors name the file. The file formats are in `checkpoint/` and `array_file.rs`.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -11,7 +11,7 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The number of bytes of elements that are read or written at once.
+/// The most bytes of elements that are read or written at a time.
 pub(crate) const PIECE_BYTES: usize = 1 << 16;
 
 /// Returns the error for a file or directory that is damaged, or that cannot be read or written.
@@ -42,7 +42,7 @@ impl InputFile {
     /// Opens a file for reading.
     ///
     /// # Errors
-    /// If the file does not exist, it is a directory, a pipe or a device, or it cannot be read.
+    /// If the file does not exist, is a directory, a pipe or a device, or cannot be read.
     pub(crate) fn open(path: PathBuf) -> Result<InputFile, Error> {
         // Checked first, because opening a pipe could take for ever.
         let about = |found: io::Result<Metadata>| match found {
@@ -81,7 +81,7 @@ impl InputFile {
     /// little-endian order.
     ///
     /// # Errors
-    /// The errors of [`read_exact_at`](Opened::read_exact_at).
+    /// The errors of [`read_exact_at`](InputFile::read_exact_at).
     pub(crate) fn read_elements<T: Float>(
         &self,
         elements: &mut [T],

@@ -1,5 +1,5 @@
-//! Constructs tiled tensors from functions: of an element's index, of a seed, or of another tensor's tiles. Also constructs random
-//! shapes.
+//! Constructs tiled tensors: from a function of an element's index, from a seed, or from tiles, such as those of another tensor. Also
+//! constructs random shapes.
 
 use crate::error::caught;
 use crate::shape::mixing::{STEP, mixed};
@@ -54,7 +54,7 @@ impl Shape {
 }
 
 impl Tiled {
-    /// Makes a tensor by calling `element` with the index of each element. It is not called for elements of absent tiles.
+    /// Makes a tensor by calling `element` with the index of each element. `element` is not called for absent tiles.
     ///
     /// ```
     /// use cembra_tiles::{MOST_TILES, Shape, Tiled, Tiling, Tiling1};
@@ -66,7 +66,7 @@ impl Tiled {
     /// ```
     ///
     /// # Errors
-    /// If there is no memory for the tiles, or the function panics.
+    /// If there is no memory for the tiles, or `element` panics.
     pub fn from_fn<T: Float>(shape: &Shape, mut element: impl FnMut(&[i64]) -> T) -> Result<Tiled, Error> {
         check_room(bytes_of(T::SCALAR, shape.present_elements()))?;
         let places = shape.tiles().iter().filter_map(|number| TilePlace::of(shape.tiling(), *number));
@@ -92,10 +92,12 @@ impl Tiled {
         Tiled::from_fn(shape, |index| T::of_f64(number_at(seed, index)))
     }
 
-    /// Makes a tensor from a list of tiles, one for each tile of `shape`, in their order. Norms are computed from the elements.
+    /// Makes a tensor from a list of tiles: one for each tile of `shape`, in ascending order of tile numbers. Norms are computed from
+    /// the elements.
     ///
     /// # Errors
-    /// If the number of tiles differs from the shape's, or a tile does not have the extents that the shape gives and the type `T`.
+    /// If the number of tiles differs from that of `shape`, or if a tile has other extents than `shape` gives, or elements of another
+    /// type than `T`.
     pub fn from_tiles<T: Float>(shape: &Shape, tiles: impl IntoIterator<Item = Tensor>) -> Result<Tiled, Error> {
         let mut made = Vec::new();
         let mut given = tiles.into_iter();

@@ -1,6 +1,6 @@
-//! Tiled tensors: a shape, and a tile for each tile of the shape, stored or computed on demand. Absent tiles read as exact zeros.
-//! `making.rs` constructs tiled tensors from functions, `elements/blocks.rs` reads and replaces parts of tensors, and `graph/plan.rs` makes
-//! tensors that have only a shape.
+//! Tiled tensors: a shape, which lists the present tiles, and the elements of these tiles, stored or computed on demand. Absent tiles
+//! read as exact zeros. `making.rs` constructs tiled tensors from functions, `elements/blocks.rs` reads and replaces parts of tensors,
+//! and `graph/plan.rs` makes tensors that have only a shape.
 
 pub(crate) mod array_file;
 pub(crate) mod copies;
@@ -154,7 +154,7 @@ impl Tiled {
     /// [`truncate`](Tiled::truncate) is called.
     ///
     /// # Errors
-    /// If tiles cannot have elements of that type.
+    /// If tiles cannot have elements of the type `scalar`.
     pub fn lazy(shape: &Shape, scalar: Scalar, source: impl TileSource + 'static) -> Result<Tiled, Error> {
         check_float(scalar)?;
         Ok(Tiled { shape: shape.clone(), scalar, tiles: Tiles::Lazy(Arc::new(source)) })
@@ -195,7 +195,7 @@ impl Tiled {
         }
     }
 
-    /// The facts about a planned tensor, which has no tiles; `None` for a tensor that has tiles.
+    /// Returns the facts about a planned tensor: a tensor without tiles, made for the plan of an evaluation. `None` for other tensors.
     pub(crate) const fn plan(&self) -> Option<&PlanTiles> {
         match &self.tiles {
             Tiles::Planned(planned) => Some(planned),
@@ -216,7 +216,7 @@ impl Tiled {
         Tiled { shape, scalar, tiles: Tiles::Spread(spread) }
     }
 
-    /// Returns the tensor with additional tiles, which arrived from other ranks, each with its position.
+    /// Returns the tensor with additional tiles, which arrived from other ranks, each with its position among the present tiles.
     pub(crate) fn with_tiles(&self, came: Vec<(u32, Tile)>) -> Tiled {
         match &self.tiles {
             Tiles::Spread(spread) if !came.is_empty() => {
@@ -238,7 +238,7 @@ impl Tiled {
         Tiled { shape, scalar, tiles: Tiles::Stored(tiles.into()) }
     }
 
-    /// Makes a tensor with stored tiles. Its norms are computed from their elements.
+    /// Makes a tensor with stored tiles. The norms are computed from the elements of the tiles, not taken from `shape`.
     pub(crate) fn with_true_norms(shape: &Shape, scalar: Scalar, tiles: Vec<Tile>) -> Tiled {
         let norms = tiles.iter().map(Tile::norm).collect();
         Tiled::stored(shape.with_norms(norms), scalar, tiles)
@@ -323,7 +323,7 @@ impl Tiled {
     /// Returns the element at the index `element`; 0 if its tile is absent.
     ///
     /// # Errors
-    /// If there is no such element, it is of another type, or a lazy tile cannot be computed.
+    /// If the tensor has no such element, its elements are not of type `T`, or a lazy tile cannot be computed.
     pub fn get<T: Float>(&self, element: &[i64]) -> Result<T, Error> {
         if T::SCALAR != self.scalar {
             let message = format!(
@@ -357,14 +357,15 @@ impl Tiled {
         Ok(self.with_part_of_tiles(shape))
     }
 
-    /// Keeps only the tiles of `shape`, which must be present here and have the same grid.
+    /// Returns the tensor with only the tiles of `shape`. This tensor must have the same grid and all of these tiles.
     pub(crate) fn with_part_of_tiles(&self, shape: Shape) -> Tiled {
         let is_stored = matches!(self.tiles, Tiles::Stored(_) | Tiles::Spread(_));
         let kept = if is_stored { common(self.shape.tiles(), shape.tiles()) } else { Vec::new() };
         self.with_sources(shape, kept.iter().map(|(at, _)| *at as usize))
     }
 
-    /// Makes a tensor from some of the stored tiles of this tensor. `sources` has, for each tile of `shape`, its position in this tensor.
+    /// Makes a tensor from some of the stored tiles of this tensor. `sources` has, for each tile of `shape`, the tile's position among
+    /// the present tiles of this tensor.
     pub(crate) fn with_sources(&self, shape: Shape, sources: impl Iterator<Item = usize> + Clone) -> Tiled {
         let tiles = match &self.tiles {
             Tiles::Lazy(source) => Tiles::Lazy(source.clone()),
@@ -386,7 +387,7 @@ impl Tiled {
         Tiled { shape, scalar: self.scalar, tiles }
     }
 
-    /// Returns the tensor with the shape `shape` in place of its own. `shape` must have as many tiles, with the same extents.
+    /// Returns the tensor with `shape` in place of its own shape. Both shapes must have the same number of tiles, with the same extents.
     pub(crate) fn with_shape(&self, shape: Shape) -> Tiled {
         debug_assert_eq!(shape.len(), self.shape.len());
         Tiled { shape, ..self.clone() }

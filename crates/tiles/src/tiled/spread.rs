@@ -6,7 +6,7 @@ use crate::tiled::tile::Tile;
 use cembra_value::Error;
 use std::sync::Arc;
 
-/// The tiles of a distributed tensor that this rank has, and the owners of all its tiles.
+/// The tiles of a distributed tensor that this rank has, and the owner of each tile of the tensor.
 #[derive(Clone)]
 pub(crate) struct LocalTiles {
     /// For each stored tile of the tensor, the rank that owns it. The tiles are in ascending order of their tile
@@ -52,7 +52,7 @@ impl LocalTiles {
         LocalTiles::new(owners, positions.map(tile).collect())
     }
 
-    /// Adds tiles that arrived from other ranks, each with its position.
+    /// Adds tiles that arrived from other ranks, each with its position in the list of stored tiles.
     pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> LocalTiles {
         let mut tiles = self.tiles.to_vec();
         came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));

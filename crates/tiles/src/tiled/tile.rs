@@ -1,6 +1,6 @@
-//! Tiles: the elements of a tile are in memory of their own, packed so that the last axis varies fastest, and begin at
-//! a multiple of 64 bytes. So the layout of a tile depends only on its extents, and a product of two tiles has the same
-//! bits whether they were computed, copied or read from a file.
+//! Tiles. The elements of a tile are in memory of their own. They are packed so that the last axis varies fastest, and
+//! begin at a multiple of 64 bytes. So the layout of a tile depends only on its extents, and a product of two tiles has
+//! the same bits whether the tiles were computed, copied or read from a file.
 
 use crate::error::no_floats;
 use crate::tiled::pool::{Pool, Pooled, Recycled};
@@ -97,8 +97,8 @@ pub(crate) fn check_float(scalar: Scalar) -> Result<(), Error> {
 pub struct Tile(Tensor);
 
 impl Tile {
-    /// Makes a tile from the elements of a tensor. They are copied, unless they are packed and aligned already and nothing else is in their
-    /// memory.
+    /// Makes a tile from the elements of a tensor. The elements are copied, unless they are packed and aligned already, and the tensor's
+    /// memory has no other elements.
     ///
     /// # Errors
     /// If the elements are not floats, or there is no memory for a copy.

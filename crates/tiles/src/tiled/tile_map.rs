@@ -59,7 +59,8 @@ impl TileMap {
         TileMap(Kind::Hashed)
     }
 
-    /// Makes a map by a function from a tile's place to its owner, which must be the same on all ranks.
+    /// Makes a map by the function `owner` from a tile's place to the rank that owns the tile. The function must be the same on all
+    /// ranks.
     #[must_use]
     pub fn by(owner: impl Fn(&TilePlace) -> usize + Send + Sync + 'static) -> TileMap {
         TileMap(Kind::By(Arc::new(owner)))
@@ -69,7 +70,7 @@ impl TileMap {
     /// number of ranks.
     ///
     /// # Errors
-    /// If the map's grid of ranks is empty or larger than `ranks`, or the function returns a rank that does not exist.
+    /// If the map's grid of ranks is empty or larger than `ranks`, or the map's function returns a rank that does not exist.
     pub fn owners(&self, shape: &Shape, ranks: usize) -> Result<Vec<u32>, Error> {
         let grid = match self.0 {
             Kind::Grid { rows, columns } => rows.saturating_mul(columns),

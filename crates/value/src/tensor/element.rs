@@ -1,4 +1,5 @@
-//! The elements of tensors: values of one scalar type, stored as Rust's type for it. Truth values are bytes.
+//! The elements of tensors: values of one scalar type, stored as the corresponding Rust type. Truth values are stored
+//! as bytes.
 
 use super::error::TensorErrorKind;
 use super::layout::Layout;
@@ -433,7 +434,7 @@ impl Data {
     /// input.
     ///
     /// # Errors
-    /// If the system has no memory for them.
+    /// If the system has no memory for `len` elements.
     #[inline]
     pub fn try_resize(&mut self, len: usize) -> Result<(), Error> {
         if len > self.len() {
@@ -443,7 +444,8 @@ impl Data {
         Ok(())
     }
 
-    /// Appends elements of `from`, which has the same type, in row-major order of the indices of `layout`.
+    /// Appends the elements of `from` at the positions that `layout` gives, in row-major order of its indices. `from`
+    /// must have the same element type.
     ///
     /// # Panics
     /// If the layout leads outside of `from`.
@@ -469,11 +471,12 @@ impl Data {
         with_data!(self, elements => append(elements.to_mut(), from, layout));
     }
 
-    /// Replaces the elements by runs of elements from `from`, which has the same type. Run `n` begins `distances[n]`
-    /// elements after position `first`, and has `count` elements, whose positions are `step` apart.
+    /// Replaces the elements by runs of elements from `from`, which must have the same type. Run `n` begins
+    /// `distances[n]` elements after position `first` of `from`, and has `count` elements, whose positions are `step`
+    /// apart.
     ///
     /// # Panics
-    /// If a line leads outside of `from`.
+    /// If a run leads outside of `from`.
     #[inline]
     pub fn copy_lines(&mut self, from: &Data, first: usize, distances: &[isize], count: usize, step: isize) {
         fn copy<T: Element>(
@@ -500,11 +503,11 @@ impl Data {
         with_data!(self, elements => copy(elements.to_mut(), from, first, distances, count, step));
     }
 
-    /// Replaces the elements by those of `from` at all indices of `axes`. Index 0 of all axes is at position `first` of
-    /// `from`. Each axis has a stride for reading and one for writing.
+    /// Replaces all elements of this data by copies of elements of `from`: one for each index of an index space with the axes `axes`. The index that
+    /// is 0 on all axes is at position `first` of `from`, and at position 0 of this data. Each axis has a stride for reading and one for writing.
     ///
     /// # Panics
-    /// If an axis leads outside of either data.
+    /// If a position is outside of `from` or of this data.
     pub fn copy_axes(&mut self, from: &Data, first: usize, axes: &[CopiedAxis]) {
         fn copy<T: Element>(to: &mut [T], from: &Data, first: usize, axes: &[CopiedAxis]) {
             copy_axes(T::of(from).unwrap_or_default(), first, to, axes);
@@ -530,7 +533,7 @@ impl Data {
 /// Checks that the system has memory for `bytes` bytes.
 ///
 /// # Errors
-/// If the system has no memory for them.
+/// If the system has no memory for `bytes` bytes.
 pub fn check_room(bytes: usize) -> Result<(), Error> {
     if has_room(bytes) {
         return Ok(());
@@ -542,7 +545,7 @@ pub fn check_room(bytes: usize) -> Result<(), Error> {
 /// Makes a vector of `len` zeros.
 ///
 /// # Errors
-/// If the system has no memory for them.
+/// If the system has no memory for `len` elements.
 pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
     check_room(size_of::<T>().saturating_mul(len))?;
     let zeros = vec![T::default(); len];
@@ -553,7 +556,7 @@ pub fn zeros<T: Element>(len: usize) -> Result<Vec<T>, Error> {
 /// Checks that the elements of a tensor with these extents take at most `most` bytes.
 ///
 /// # Errors
-/// If they take more, or if tensors have no elements of this type.
+/// If the elements take more than `most` bytes, or if tensors have no elements of type `scalar`.
 pub fn check_bytes(scalar: Scalar, extents: &[usize], most: u64) -> Result<(), Error> {
     let wanted = element_bytes(scalar, extents).ok_or_else(|| no_element(scalar))?;
     if wanted <= u128::from(most) {

@@ -95,7 +95,7 @@ pub struct HalfTensor<T> {
 }
 
 impl<T: Half> HalfTensor<T> {
-    /// Makes a tensor with the extents `extents` of `elements` in row-major order.
+    /// Makes a tensor with the extents `extents` from `elements`, which are in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -108,7 +108,7 @@ impl<T: Half> HalfTensor<T> {
         Ok(HalfTensor { elements: Arc::new(elements), layout })
     }
 
-    /// Makes a tensor of memory that may be shared, whose positions `layout` gives.
+    /// Makes a tensor whose elements are in the memory `elements`, which may be shared, at the positions that `layout` gives.
     ///
     /// # Errors
     /// If the layout has positions outside of the memory.
@@ -117,8 +117,8 @@ impl<T: Half> HalfTensor<T> {
         Ok(HalfTensor { elements, layout })
     }
 
-    /// Rounds the elements of a tensor, each once, to the nearest number of this type, and of two nearest to the one whose last
-    /// bit is 0.
+    /// Rounds each element of a tensor once, to the nearest number of this type. If two numbers are equally near, the element
+    /// is rounded to the one whose last bit is 0.
     ///
     /// # Errors
     /// If the elements are not floats.

@@ -17,7 +17,7 @@ const MOST_ELEMENTS: usize = isize::MAX as usize / 8;
 pub type Extents = SmallVec<[usize; 6]>;
 
 /// Strides: for each axis, the distance in memory between elements whose indices on that axis differ by 1, in elements.
-/// It is 0 if all indices of an axis have the same element.
+/// The stride is 0 if all indices of an axis have the same element.
 pub type Strides = SmallVec<[isize; 6]>;
 
 /// A map from the indices of a tensor to positions in memory: `offset` plus the sum of each index times the stride of
@@ -82,7 +82,7 @@ impl Slice {
     /// Checks that all indices of the slice are within an axis of this extent.
     ///
     /// # Errors
-    /// If an index is not, or if the step is 0.
+    /// If an index is outside of the axis, or if the step is 0.
     pub fn check(self, extent: usize) -> Result<(), Error> {
         if self.step == 0 {
             return Err(Error::tensors(TensorErrorKind::Index, "the step of a slice must not be 0"));
@@ -108,7 +108,7 @@ impl fmt::Display for Slice {
 /// The number of indices in an index space with these extents.
 ///
 /// # Errors
-/// If it has more axes or indices than a tensor may have.
+/// If the index space has more axes or indices than a tensor may have.
 pub fn index_count(extents: &[usize]) -> Result<usize, Error> {
     if extents.len() > MOST_AXES {
         let message = format!("a tensor has {} axes; the limit is {MOST_AXES} axes", extents.len());
@@ -265,7 +265,7 @@ impl Layout {
     }
 
     /// Returns true if the layout has exactly one axis, with this extent and stride. It returns false for a layout
-    /// whose axes are stored on the heap, because it once had more.
+    /// whose axes are stored on the heap, because it once had more axes.
     #[inline]
     #[must_use]
     pub fn is_of_axis(&self, extent: usize, stride: isize) -> bool {
@@ -402,10 +402,11 @@ impl Layout {
         }
     }
 
-    /// Moves axis `i` of this layout to axis `to[i]` of the result. Axes that move to the same one become its diagonal.
+    /// Moves axis `i` of this layout to axis `to[i]` of the result. If several axes move to the same axis, the result has their
+    /// diagonal there.
     ///
     /// # Errors
-    /// If an axis of the result is left out, or if axes of different extents move to one.
+    /// If no axis moves to an axis of the result, or if axes of different extents move to the same axis.
     pub fn with_axes(&self, to: &[usize]) -> Result<Layout, Error> {
         let rank = to.iter().map(|axis| axis.saturating_add(1)).max().unwrap_or(0);
         if to.len() != self.rank() || rank > to.len() {
@@ -502,7 +503,7 @@ impl Layout {
     /// moved in memory.
     ///
     /// # Errors
-    /// If the number of indices differs.
+    /// If `extents` has another number of indices than this layout.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Option<Layout>, Error> {
         if index_count(extents)? != self.len() {
             let message = format!("a tensor of extents {:?} cannot be reshaped to {extents:?}", &self.extents[..]);

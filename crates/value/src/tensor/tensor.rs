@@ -1,5 +1,5 @@
-//! Tensors: elements in shared memory, with a layout that maps indices to them. A tensor is a value: a change first
-//! copies memory that others share. [`TensorMut`] writes to borrowed memory.
+//! Tensors: elements in shared memory, with a layout that maps indices to them. A tensor is a value: memory that other
+//! tensors share is copied before a change. [`TensorMut`] writes to borrowed memory.
 
 #![deny(clippy::arithmetic_side_effects)]
 
@@ -30,7 +30,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Makes a tensor with the extents `extents` of `elements` in row-major order.
+    /// Makes a tensor with the extents `extents` from `elements`, which are in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -55,13 +55,14 @@ impl Tensor {
     /// Makes a tensor of zeros, or of `false`.
     ///
     /// # Errors
-    /// If tensors have no elements of this type, or not as many.
+    /// If tensors have no elements of this type, or if there are more elements than a tensor may have or the memory can
+    /// hold.
     pub fn zeros(scalar: Scalar, extents: &[usize]) -> Result<Tensor, Error> {
         let layout = Layout::row_major(extents)?;
         Ok(Tensor { data: Arc::new(Data::zeros(scalar, layout.len())?), layout })
     }
 
-    /// Makes a tensor with the extents `extents` of the elements in `data`, in row-major order.
+    /// Makes a tensor with the extents `extents` from the elements in `data`, which are in row-major order.
     ///
     /// # Errors
     /// If the number of elements differs from the number of indices.
@@ -218,7 +219,7 @@ impl Tensor {
     /// the same memory gives that order.
     ///
     /// # Errors
-    /// If the number of indices differs, or if the system has no memory for a copy.
+    /// If `extents` has another number of indices than this tensor, or if the system has no memory for a copy.
     pub fn reshaped(&self, extents: &[usize]) -> Result<Tensor, Error> {
         match self.layout.reshaped(extents)? {
             Some(layout) => Ok(self.seen(layout)),
@@ -234,8 +235,8 @@ impl Tensor {
         check_room(Data::element_size(self.scalar_type()).unwrap_or(0).saturating_mul(self.layout.len()))
     }
 
-    /// Copies the tensor's elements in row-major order. The copy must be known to fit in memory, because several
-    /// indices may share an element.
+    /// Copies the tensor's elements in row-major order. The caller must know that the copy fits in memory. It may be
+    /// larger than the tensor's memory, because several indices may share an element.
     #[must_use]
     pub fn gathered(&self) -> Data {
         let mut made = self.data.none();
@@ -261,7 +262,8 @@ impl Tensor {
     /// Copies the tensor's elements to a vector, in row-major order.
     ///
     /// # Errors
-    /// If the elements are of another type, or if the system has no memory for the copy: indices may share elements.
+    /// If the elements are of another type, or if the system has no memory for the copy, which may be larger than the
+    /// tensor's memory, because indices may share elements.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, Error> {
         self.check_copy()?;
         if let Some(elements) = self.as_slice::<T>()? {
@@ -271,8 +273,8 @@ impl Tensor {
         Ok(self.layout.positions().map(|at| elements[at]).collect())
     }
 
-    /// Returns the tensor's elements as a vector in row-major order. They are moved if no other tensor shares the
-    /// memory, and if they are all of the memory in this order; else they are copied.
+    /// Returns the tensor's elements as a vector in row-major order. The elements are moved if no other tensor shares
+    /// the memory, and if the memory contains only these elements, in this order; else they are copied.
     ///
     /// ```
     /// use cembra_value::tensor::Tensor;
@@ -322,7 +324,8 @@ impl Tensor {
         self.layout.positions()
     }
 
-    /// Returns the tensor for writing, through its layout. Memory that others share is copied first.
+    /// Returns access for writing to the tensor's elements, through its layout. Memory that other tensors share is
+    /// copied first.
     ///
     /// # Errors
     /// If two indices may have the same element.
@@ -455,7 +458,7 @@ impl<'m> TensorMut<'m> {
     /// Writes the elements of `from`, broadcast to the extents of this tensor.
     ///
     /// # Errors
-    /// If the tensor does not broadcast to these extents, or has elements of another type.
+    /// If `from` does not broadcast to these extents, or has elements of another type.
     pub fn assign(&mut self, from: &Tensor) -> Result<(), Error> {
         if from.scalar_type() != self.data.scalar() {
             let (found, own) = (from.scalar_type().short_name(), self.data.scalar().short_name());

@@ -1,5 +1,5 @@
 //! Loops over all indices of several tensors at once: each visit gets the element's position in the memory of each
-//! tensor. Also copies of elements from one memory order into another.
+//! tensor. Also copies elements from one memory order into another.
 
 use smallvec::SmallVec;
 use std::convert::Infallible;
@@ -18,8 +18,8 @@ pub struct CopiedAxis {
 /// An axis of a loop over several tensors: its number of indices, and its stride in each of the `N` memories.
 pub type WalkedAxis<const N: usize> = (usize, [isize; N]);
 
-/// Visits all indices of `axes` in row-major order, with the position of each in every memory. `starts` are the
-/// positions of the first index.
+/// Calls `visit` for each index of `axes`, in row-major order, with the position of the index in each of the `N`
+/// memories. `starts` has the positions of the first index.
 pub fn walk<const N: usize>(axes: &[WalkedAxis<N>], starts: [usize; N], mut visit: impl FnMut([usize; N])) {
     let Ok(()) = try_walk(axes, starts, |at| -> Result<(), Infallible> {
         visit(at);
@@ -108,7 +108,7 @@ fn turn<T: Copy>(
 /// position 0.
 ///
 /// # Panics
-/// If an axis leads outside of either slice.
+/// If a position is outside of `from` or `to`.
 pub fn copy_axes<T: Copy>(from: &[T], first: usize, to: &mut [T], axes: &[CopiedAxis]) {
     let nearest = |stride: fn(&CopiedAxis) -> isize| {
         (0..axes.len()).filter(|at| stride(&axes[*at]) != 0).min_by_key(|at| stride(&axes[*at]).unsigned_abs())

@@ -38,11 +38,11 @@ pub(crate) enum Condition {
 
 /// The last opcode byte of a no-op with a memory operand.
 const NOTHING: u8 = 0x1F;
-/// The last opcode byte, and the bits of the byte after it, that turn a no-op with a memory operand into a prefetch of a
-/// cache line to all cache levels.
+/// The new last opcode byte, and the bits to set in the byte after it, that turn a no-op with a memory operand into a
+/// prefetch of a cache line to all cache levels.
 pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
 
-/// A position in the code whose four bytes are filled in later: the distance of a jump, or another number.
+/// A position in the code at which four bytes are filled in later: with the distance of a jump, or with another number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Label(pub(crate) usize);
 
@@ -202,7 +202,7 @@ impl Assembler {
         self.with_rex(true, other as u8, Rm::Register(r as u8), &[0x21]);
     }
 
-    /// Writes the instruction `to = from` that is executed if the zero flag is set.
+    /// Writes an instruction that copies `from` to `to` if the zero flag is set.
     pub(crate) fn copy_if_zero(&mut self, to: Gpr, from: Gpr) {
         self.with_rex(true, to as u8, Rm::Register(from as u8), &[0x0F, 0x44]);
     }

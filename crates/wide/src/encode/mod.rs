@@ -1,5 +1,5 @@
-//! The encoder of x86-64 machine code: the vector and mask instructions of a table, with EVEX and VEX prefixes, and the few other instructions that a
-//! loop needs. `select` chooses instructions, `registers` chooses registers.
+//! The encoder of x86-64 machine code. It encodes the vector and mask instructions of a table (`table.rs`), with EVEX and VEX prefixes, and the few
+//! instructions on general registers that a loop needs. `select` chooses the instructions, and `registers` chooses the registers.
 
 mod integer;
 mod table;
@@ -21,7 +21,7 @@ pub(crate) enum Length {
 }
 
 impl Length {
-    /// The length in bytes of a vector of this length.
+    /// The size in bytes of a vector of this length.
     pub(crate) const fn bytes(self) -> u32 {
         16 << self as u8
     }
@@ -40,7 +40,7 @@ impl Length {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Memory {
     pub(crate) base: Gpr,
-    /// The index register, and the exponent of the power of two that it is scaled by; `None` if the address has no index.
+    /// The index register, and the base-2 logarithm of its scale (3 for a scale of 8); `None` if the address has no index.
     pub(crate) index: Option<(Gpr, u8)>,
     pub(crate) offset: i32,
 }
@@ -51,7 +51,7 @@ impl Memory {
     }
 }
 
-/// The operand of an instruction that may be a register or in memory.
+/// An operand that is either in a register or in memory. An instruction has at most one such operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rm {
     /// The operand is in the register with this number.
@@ -73,7 +73,7 @@ pub(crate) enum Prefix {
 /// determines which of these fields are used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
-    /// The register of the result, or of the operand that a store writes.
+    /// The register of the result. For a store, the register whose value is stored.
     pub(crate) result: u8,
     /// The register of the first operand, which is never in memory.
     pub(crate) first: u8,
@@ -164,7 +164,7 @@ impl Assembler {
             }
     }
 
-    /// Writes an immediate byte, which completes the instruction before it.
+    /// Appends an immediate byte to the instruction that was written last.
     pub(crate) fn byte(&mut self, byte: u8) {
         self.bytes.push(byte);
     }

@@ -1,5 +1,5 @@
-//! The table of vector and mask instructions, with their EVEX and VEX encodings. The files in `select` decide which of these instructions implements
-//! an instruction of a tape.
+//! The table of vector and mask instructions, with their EVEX and VEX encodings. For each instruction of a tape (a straight-line program), the files
+//! in `select` choose from these instructions.
 
 /// The placement of an instruction's operands in the fields of its encoding: `reg`, `vvvv` and `rm`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,8 +14,8 @@ pub(crate) enum Shape {
     Vm(u8),
 }
 
-/// The bytes that an instruction's memory operand covers: a whole vector, half of one, or one element. One-byte displacements count in units of this
-/// size. It also determines whether one element can be broadcast.
+/// The size of an instruction's memory operand: a whole vector, half a vector, or one element. One-byte displacements count in units of this size.
+/// The variant also tells whether the operand may be a single element that is broadcast to all lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tuple {
     /// The memory operand is a whole vector, or one element of this many bytes, which is broadcast.
@@ -49,7 +49,7 @@ pub(crate) struct Form {
     pub(crate) tuple: Tuple,
     /// The vector lengths that the instruction may have, one bit for each of 128, 256 and 512 bits.
     pub(crate) lengths: u8,
-    /// True if an immediate byte follows the bytes of the instruction.
+    /// True if the instruction ends with an immediate byte.
     pub(crate) immediate: bool,
     /// True if the instruction's two operands may be swapped.
     pub(crate) commutes: bool,

@@ -1,8 +1,7 @@
 //! Instruction selection for masks: comparisons, and logic on their results. With AVX-512 a mask is in a mask register. With AVX2 it is a vector
 //! whose lanes are as wide as the compared numbers. Where lanes of another width are needed, the vector is converted.
 //!
-//! A comparison that only a conjunction or a negation uses becomes a part of that instruction. A negation is made at its first
-//! use.
+//! A comparison that only a conjunction or a negation uses becomes a part of that instruction. A negation is computed at its first use.
 
 use super::{Selector, by_element};
 use crate::encode::{Code, Length};
@@ -202,8 +201,8 @@ impl Selector<'_> {
         Some(Comparison { op: *op, operands, float: ty.is_float(), opposite: false })
     }
 
-    /// Returns the mask of the tape's instruction at index `at`, with lanes of any width. A width for which the mask exists is preferred to its
-    /// natural width.
+    /// Returns the mask of the tape's instruction at index `at`, with lanes of any width. If the mask has been computed already, it is returned in
+    /// the width that it has; otherwise in the width that needs no conversion.
     pub(super) fn mask_of_any_width(&mut self, at: usize) -> Value {
         let element = match self.selection.values[at] {
             [Value::NONE, Value::NONE] => self.natural(at),
@@ -320,7 +319,7 @@ impl Selector<'_> {
         self.even_words(mask)
     }
 
-    /// Returns a vector of the lower 32 bits of four 64-bit elements.
+    /// Returns a vector of the lower 32 bits of each 64-bit element of `vector`, which has four elements.
     pub(super) fn even_words(&mut self, vector: Value) -> Value {
         let upper = self.plain(Code::UpperHalf, 4, Length::Y, [vector, Value::NONE], 1);
         self.plain(Code::Shuffle32, 4, Length::X, [vector, upper], 0x88)
@@ -377,8 +376,8 @@ impl Selector<'_> {
         if negated == opposite { found } else { self.negated(found, element) }
     }
 
-    /// Selects an instruction that compares or tests two vectors, and returns the mask register for its result. The
-    /// result is false in lanes where the mask `under` is.
+    /// Selects an instruction that compares or tests two vectors, and returns the mask register for its result. The result is false in each lane
+    /// where the mask `under` is false.
     pub(super) fn tested(&mut self, code: Code, [a, b]: [Value; 2], immediate: u8, under: Value) -> Value {
         let element = self.program.info(a).element;
         let result = self.new_mask(ValueMemory::None, element);

@@ -1,5 +1,5 @@
-//! Instruction selection: translates a tape to a machine program for one instruction set. Register allocation and the loop
-//! over rows come later.
+//! Instruction selection: translates a tape (a straight-line program on scalars) to a machine program for one instruction set. Register allocation
+//! and the loop over rows come later.
 
 mod masks;
 mod needs;

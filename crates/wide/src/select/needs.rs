@@ -1,5 +1,6 @@
 //! Finds which instructions of a tape are needed by outputs and faults, counts the uses of each instruction, and decides for which instructions a
-//! jump that skips them is worth its cost. The operands that a fault reports are not needed, because a slower backend runs the rows that fail again.
+//! jump that skips them is worth its cost. The operands that a fault reports are not needed, because a slower backend evaluates failed rows once more
+//! and reports them.
 
 use cembra_runtime::MachineType;
 use cembra_tape::{Bin, Instr, Port, Tape, Un};
@@ -79,7 +80,7 @@ impl Needs {
             && ports.any(|(output, port)| output.index() == at && *port == Port::Chains)
     }
 
-    /// Returns true if a needed instruction has a 64-bit number. A conversion whose only use is a sum over rows does not count.
+    /// Returns true if a needed instruction reads or computes a 64-bit number. A conversion whose only use is a sum over rows does not count.
     pub(super) fn has_double(&self, tape: &Tape, outputs: &[Port]) -> bool {
         let double = |ty: MachineType| matches!(ty, MachineType::I64 | MachineType::F64);
         let is_double = |(at, instr): (usize, &Instr)| match instr {

@@ -1,5 +1,5 @@
-//! Instruction selection for numbers: arithmetic, conversions and selections. An operation that the instruction set lacks is
-//! composed of other operations. If several backends need the same composition, it is one of the tape's expansions.
+//! Instruction selection for numbers: arithmetic, conversions and selections. An operation that the instruction set lacks is composed of other
+//! operations. If several backends need the same composition, it is defined once, in `cembra_tape`.
 
 use super::{Selector, by_element, by_type};
 use crate::encode::{Code, Length};

@@ -1,4 +1,4 @@
-//! Tests of special cases: rare calls in few and many lanes, outputs that overwrite inputs, the rules of operators, and tapes
+//! Tests of special cases: scalar functions that are called for few and many lanes, outputs that overwrite inputs, the rules of operators, and tapes
 //! that are wrong or too large.
 
 use super::{Case, bits, check, columns, random, sets};

@@ -1,5 +1,5 @@
-//! Tests of random tapes: all instructions, widths and masks, more values than registers, skippable stretches, rare calls and
-//! faults.
+//! Tests of random tapes: all instructions, widths and masks, more values than registers, instructions that a jump may skip, scalar functions that
+//! are called for single lanes, and faults.
 
 use super::{check, columns, random};
 use cembra_runtime::{FaultKind, MachineType, RuntimeFn};

@@ -148,7 +148,7 @@ impl JsonLayout {
     /// The errors of [`value`].
     ///
     /// # Safety
-    /// FRAME-SLOT: a value of the form's type is there. STRING-VIEW: its texts are alive.
+    /// FRAME-SLOT (`docs/safety.md`): a value of the layout's type must be at `offset`. STRING-VIEW: the texts of this value must be alive.
     pub(super) unsafe fn write(&self, out: &mut Vec<u8>, place: FramePtr, offset: u32) -> Result<(), Error> {
         // SAFETY: FRAME-SLOT and STRING-VIEW, promised by the caller; parts lie inside, and the presence of a struct is at its start.
         unsafe {

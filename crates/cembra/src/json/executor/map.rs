@@ -12,7 +12,7 @@ use std::slice;
 pub(super) const MOST_KEPT: usize = 1 << 20;
 
 /// The entries of a dictionary that was read from a JSON text. The keys and values that are texts point into the JSON
-/// text, so they are valid only as long as it is.
+/// text, so they are valid only as long as the JSON text is.
 #[derive(Clone, Debug)]
 pub(super) struct JsonMap {
     key: Scalar,
@@ -116,8 +116,8 @@ impl JsonMap {
     /// Looks up the key at `key` in the dictionary at `map`, and writes its value to `found`.
     ///
     /// # Safety
-    /// COLUMN: `map` points to a `JsonMap` whose texts are alive; the key has the dictionary's key type, and `found` has room for an
-    /// optional of its value type.
+    /// COLUMN (`docs/safety.md`): `map` must point to a `JsonMap` whose texts are alive. The key must have the dictionary's key type, and `found`
+    /// must be null or have room for an optional of the dictionary's value type.
     pub(super) unsafe fn find(map: *const (), key: FramePtr, found: FramePtr) -> Lookup {
         // SAFETY: COLUMN and STRING-VIEW, promised by the caller.
         unsafe {

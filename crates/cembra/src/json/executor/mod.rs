@@ -1,7 +1,7 @@
 //! Evaluates a model from JSON text to JSON text: an object's fields become the inputs, the outputs become an object.
 //! The text is read in one pass, directly into the memory of the compiled code: slots, columns and dictionaries. If
-//! this pass rejects a text, the text is read value by value, as [`JsonRows`] does, and its answer is written as
-//! [`Json`] does. Answers are the same, and errors have precise messages.
+//! this pass rejects a text, the text is read value by value, as [`JsonRows`] does, and the answer is written as
+//! [`Json`] does. That takes longer, but gives the same answers, and errors with precise messages.
 
 mod answer;
 mod map;

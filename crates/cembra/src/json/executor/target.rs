@@ -67,8 +67,8 @@ pub(super) struct ObjectTarget {
     pub(super) targets: Vec<Target>,
 }
 
-/// An index of the slots, columns and lists of a compiled plan by their path in the inputs, used while targets are
-/// made. A lookup takes constant time for any number of inputs.
+/// Finds the slots, columns and lists of a compiled plan by their path in the inputs, while targets are made. The time
+/// of a search does not depend on the number of inputs.
 pub(super) struct Plan<'p> {
     loops: Option<&'p LoopPlan>,
     /// The slots of the values that the plan reads as a whole, by path.
@@ -104,9 +104,9 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the destination of the input, or of the value inside of an input, at `path`. `slot` is its offset in the
-    /// frame if an enclosing value is stored there. `list` is the index of the enclosing list; `None` outside of lists.
-    /// The result is `None` for types that are not read in one pass.
+    /// Returns the destination of an input, or of a value inside of an input, at `path`. `slot` is the offset of the
+    /// value in the frame, if an enclosing value is stored there. `list` is the index of the list that encloses the
+    /// value; `None` outside of lists. The result is `None` for types that are not read in one pass.
     pub(super) fn target(
         &mut self,
         qtype: &QType,
@@ -194,7 +194,7 @@ fn element_of(qtype: &QType) -> Option<QType> {
 pub(super) struct Memory<'m, 't> {
     pub(super) frame: FramePtr,
     pub(super) columns: Option<&'m mut LoopMemory>,
-    /// The number of elements that were read of each list so far.
+    /// For each list, the number of elements that were read so far.
     pub(super) counts: &'m mut [usize],
     pub(super) maps: &'m mut [JsonMap],
     /// The most bytes that a column may have, by the limit `array_bytes`.
@@ -300,7 +300,8 @@ impl<'t> ScalarSink<'t> for SlotSink<'_, '_, 't> {
     }
 }
 
-/// Reads a JSON value and stores it at its target. Inside of a list, that is the element `row` of the columns.
+/// Reads a JSON value and stores it at its target. If the target is inside of a list, the value becomes the element with index `row` of the target's
+/// columns.
 pub(super) struct TargetSeed<'a, 'm, 't> {
     pub(super) target: &'a Target,
     pub(super) memory: &'a mut Memory<'m, 't>,

@@ -1,4 +1,4 @@
-//! The memory for one input of a row that is being serialised. A value is stored as the input's type, or rejected.
+//! The memory for one input of a row that is being serialised. A value is converted to the input's type, or rejected.
 
 use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::json::{excerpt, field, of_boolean, of_text};
@@ -244,7 +244,7 @@ impl Serializer for CellSerializer<'_> {
     }
 }
 
-/// Returns the error for a value that is a sequence, because cells hold no sequences.
+/// Returns the error that a sequence was found in place of a row, or of the value of a scalar input.
 pub(super) fn a_sequence() -> SerializeError {
     SerializeError::Found("a sequence".to_owned())
 }

@@ -1,6 +1,6 @@
 //! Evaluates models on rows of any Rust type that implements `serde::Serialize`. A row is serialised into cells (memory
-//! for one value), one per input that the model needs, and a loader reads the cells. The cell of each field is
-//! remembered by the field's position, so names are looked up only when rows with other fields arrive. No JSON text is
+//! for one value), one per input that the model needs, and a loader reads the cells. The cell of the field at each
+//! position in a row is remembered, so names are looked up only if the fields or their order change. No JSON text is
 //! written. For rows of numbers and texts, nothing is allocated once the cells have enough memory.
 
 mod cell;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// The most fields whose cells are remembered. Fields beyond these are looked up by name in each row.
 const MOST_REMEMBERED: usize = 4096;
 
-/// The inputs of a model and their values in the current row. A row is serialised into it.
+/// The inputs of a model and their values in the current row. Each row is serialised into this struct.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SerializedRow {
     cells: Vec<Cell>,
@@ -84,8 +84,8 @@ impl Loader<SerializedRow> for Cells {
     }
 }
 
-/// A compiled model with the frame of one thread. It evaluates rows to results of type `O`. A row may have any type that implements
-/// `serde::Serialize`: see [`Model::executor_for_rows`]. A clone shares the code and has its own frame.
+/// A compiled model with a frame (the memory of one evaluation), for one thread. The executor evaluates rows to results of type `O`. A row may have
+/// any type that implements `serde::Serialize`: see [`Model::executor_for_rows`]. A clone shares the code, but has another frame.
 pub struct SerializeExecutor<O> {
     executor: ModelExecutor<LoaderRow<SerializedRow>, O>,
     row: SerializedRow,
@@ -93,13 +93,13 @@ pub struct SerializeExecutor<O> {
 
 impl Model {
     /// Compiles the model for rows of any type that implements `serde::Serialize`: structs, maps, and combinations of them with serde's attributes.
-    /// An input is read from the field of its name, as the type that the model declares or [`Options::input_type`] sets. Fields that are not inputs
-    /// are ignored.
+    /// An input is read from the field with the input's name, and has the type that the model declares or [`Options::input_type`] sets. Fields that
+    /// are not inputs are ignored.
     ///
-    /// Values are read as [`Json`](crate::json::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number fits each integer
-    /// type that can represent it; it is rounded to a float type. Dates, bytes and NaNs may be texts. Tuples, arrays and lists are sequences; named
-    /// tuples are structs or maps; dictionaries are maps. There are two differences from JSON: floats are converted between f32 and f64 as numbers,
-    /// not as decimal digits; and bytes may be serde's bytes.
+    /// Values are read as [`Json`](crate::json::Json) reads the row's JSON form. `None`, `()` and absent fields are missing. A number is accepted for
+    /// each integer type that can represent it exactly. For a float type, a number is rounded. Dates, bytes and NaNs may be texts. Tuples, arrays and
+    /// lists are sequences; named tuples are structs or maps; dictionaries are maps. There are two differences from JSON: floats are converted
+    /// between f32 and f64 as numbers, not as decimal digits; and bytes may be serde's bytes.
     ///
     /// ```
     /// use cembra::{Model, Options};
@@ -154,13 +154,13 @@ impl<O: Output> SerializeExecutor<O> {
         self.executor.run_into(&self.row, output)
     }
 
-    /// Sets the cancellation token of later evaluations: they end with the fault `cancelled` once the token is cancelled. `None` removes it. A clone
-    /// starts without a token. Other run options stay.
+    /// Sets the cancellation token of later evaluations: they end with the fault `cancelled` once the token is cancelled. `None` removes an earlier
+    /// token. A clone starts without a token. Other run options do not change.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>) {
         self.executor.set_cancellation(token);
     }
 
-    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone starts without them.
+    /// Sets the token, deadline, threads and limits of later evaluations, in place of earlier options. A clone starts with the default options.
     pub fn set_run_options(&mut self, options: &RunOptions) {
         self.executor.set_run_options(options);
     }

@@ -35,7 +35,7 @@ pub(crate) struct ArrayHost<'r> {
     pub(crate) terms: RunTerms<'r>,
     /// The limits of this run: by default, the limits that the model was compiled with.
     pub(crate) limits: &'r Limits,
-    /// For each plan, its memory if it runs on scalars; `None` until it is first run.
+    /// The memory of each plan that runs on scalars; `None` before its first run, and for a plan that runs only on arrays.
     pub(crate) scalars: &'r mut Vec<Option<OnceMemory>>,
 }
 
@@ -114,7 +114,7 @@ impl ArrayHost<'_> {
         self.limits.loop_iterations
     }
 
-    /// The most bytes of arrays that may exist at the same time in the run, without the inputs.
+    /// The maximum number of bytes that the arrays of the run may take at the same time. Inputs are not counted.
     pub(super) fn most_array_bytes(&self) -> u64 {
         self.limits.array_bytes
     }
@@ -166,7 +166,7 @@ impl ArrayHost<'_> {
     /// Checks whether the run was cancelled, or its time is over.
     ///
     /// # Errors
-    /// If it was cancelled.
+    /// If the run was cancelled, or its time is over.
     pub(super) fn poll(&self) -> Result<(), Error> {
         match self.terms.token {
             Some(token) if token.is_cancelled() => Err(Error::ended_by(self.terms.token)),

@@ -130,7 +130,7 @@ impl RunParts<'_> {
         self.made <= most || self.looked_room(most).is_some()
     }
 
-    /// A lower bound for the bytes of further arrays that the run may make, if it may have `most` bytes in all.
+    /// Returns a lower bound for the bytes that further arrays of the run may take, if all its arrays together may take `most` bytes.
     pub(super) fn room(&mut self, most: u64) -> u64 {
         // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
@@ -139,7 +139,7 @@ impl RunParts<'_> {
         most.saturating_sub(self.made)
     }
 
-    /// The exact bytes of further arrays that the run may make; `None` if it already has more than `most` bytes.
+    /// Returns the exact number of bytes that further arrays of the run may take; `None` if its arrays already take more than `most` bytes.
     pub(super) fn looked_room(&mut self, most: u64) -> Option<u64> {
         self.look();
         most.checked_sub(self.made)
@@ -205,7 +205,7 @@ impl RunMemory {
         RunParts { slots, workspaces, spares, lifetimes, results, group_bytes, made: 0, since: 0 }
     }
 
-    /// Ends a run: empties the slots. The memory of their arrays is kept for later runs, unless something else refers to them.
+    /// Ends a run: empties the slots. The memory of the arrays in the slots is kept for later runs, unless something else refers to the arrays.
     pub(super) fn end(&mut self) {
         self.slots.iter_mut().filter_map(Slot::take).for_each(|value| _ = self.spares.add(value));
     }
@@ -216,7 +216,7 @@ impl RunMemory {
         usize::try_from(kept).unwrap_or(usize::MAX).saturating_add(self.slots.capacity() * size_of::<Slot>())
     }
 
-    /// Keeps the memory of `value`, which is no longer used, for later runs, if it is an array that nothing else refers to.
+    /// Takes `value` from a caller that no longer needs it. If it is an array that nothing else refers to, its memory is kept for later runs.
     pub(crate) fn recycle(&mut self, value: Value) {
         self.spares.add(value);
     }
@@ -263,8 +263,8 @@ fn parts(value: &Value) -> SmallVec<[(usize, u64); 1]> {
     found
 }
 
-/// The length of the longest array in `values` whose elements take no memory: an array of units (values of the type
-/// without data) that are all present.
+/// Returns the length of the longest array in `values` that takes no memory: its elements are units (values without
+/// data), and none is missing. 0 if there is no such array.
 pub(crate) fn most_units(values: &[Value]) -> usize {
     let mut open: SmallVec<[&[Value]; 4]> = smallvec![values];
     let mut most = 0;

@@ -105,8 +105,8 @@ impl ColumnPointers {
     /// The first `len` elements of the column, in the layout that the kernels of reductions and scans take.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of `len` elements of type `scalar`, with bits in whole words, and
-    /// nothing may write to this memory as long as the result is used.
+    /// SWEEP-PLACE: the pointers must be those of `len` elements of type `scalar`, with bits (truth values, presence)
+    /// in whole 64-bit words. Nothing may write to this memory as long as the result is used.
     pub(super) unsafe fn strip<'a>(self, scalar: Scalar, len: usize) -> Strip<'a> {
         let presence = (!self.presence.is_null()).then(|| {
             // SAFETY: SWEEP-PLACE, promised by the caller.
@@ -137,8 +137,8 @@ impl ColumnPointers {
     /// The memory of the column's first `len` values, to be written.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of type `scalar`, with bits in whole words.
-    /// Nothing else may use this memory as long as the result is used.
+    /// SWEEP-PLACE: the pointers must be those of memory for `len` elements of type `scalar`, with truth values in
+    /// whole 64-bit words. Nothing else may use this memory as long as the result is used.
     pub(super) unsafe fn values<'a>(self, scalar: Scalar, len: usize) -> StripValues<'a> {
         macro_rules! numbers {
             ($len:expr) => {
@@ -164,7 +164,7 @@ impl ColumnPointers {
     /// The memory of the column's first `len` presence bits, to be written; `None` if the column has no presence bits.
     ///
     /// # Safety
-    /// SWEEP-PLACE: the pointers must be those of memory for `len` bits, in whole words. Nothing else may use this
+    /// SWEEP-PLACE: `presence` must point to memory for `len` bits, in whole 64-bit words. Nothing else may use this
     /// memory as long as the result is used.
     pub(super) unsafe fn bits<'a>(self, len: usize) -> Option<&'a mut [u64]> {
         (!self.presence.is_null()).then(|| {
@@ -174,7 +174,7 @@ impl ColumnPointers {
     }
 }
 
-/// Writes the results of a reduction for some groups to the column `place`.
+/// Writes the results of a reduction for the groups `groups` to the column `place`.
 ///
 /// # Safety
 /// SWEEP-PLACE: `place` must have memory for one result per group and, if the column has presence bits, for one bit per group. Nothing else may use

@@ -42,7 +42,7 @@ impl SweepRunners {
         self.of == program.id()
     }
 
-    /// The compiled fused loops of the program, in its order; `None` for a loop whose stages must be run one by one
+    /// The compiled fused loops, in the order of the program; `None` for a loop whose stages must be run one by one
     /// over whole arrays.
     pub(super) fn all(&self) -> &[Option<SweepRunner>] {
         &self.runners
@@ -77,12 +77,12 @@ pub(super) struct Variant {
 pub(crate) struct Workspace {
     /// The memory of each column that is not in an input array: one per column of the loop.
     pub(super) memory: Vec<Memory>,
-    /// Temporary memory for each column, for one strip (block of elements): for presence bits that do not begin at a
-    /// word, and for values that are then copied by non-temporal stores.
+    /// Temporary memory of each column for one strip (block of elements). It holds presence bits whose place in the
+    /// array does not begin at a word, and values that are then copied to the array by non-temporal stores.
     pub(super) staged: Vec<Memory>,
     /// For each column, true if its values are written by non-temporal stores.
     pub(super) is_far: Vec<bool>,
-    /// For each column, the memory of its only value, if it is a scalar.
+    /// For each column, memory for one value; used if all elements share a scalar value.
     pub(super) cells: Vec<Frame>,
     /// For each column, the shared pointer (`Arc`) of the spare array whose memory the column's new array uses; `None` if there was no spare array.
     pub(super) found: Vec<Option<Arc<Array>>>,
@@ -112,8 +112,8 @@ pub(crate) struct Workspace {
 }
 
 impl Workspace {
-    /// The bytes of memory for groups: long strips (blocks of elements), in the workspaces of all threads, and the
-    /// state of each group.
+    /// The bytes of memory that depend on the groups: long strips (blocks of elements) in the workspaces of all
+    /// threads, and the state of each group.
     pub(crate) fn kept_bytes(&self) -> u64 {
         let own = self.strip_bytes.saturating_add(self.group_bytes);
         self.others.iter().fold(own, |all, other| all.saturating_add(other.strip_bytes))

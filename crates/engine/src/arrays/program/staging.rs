@@ -17,8 +17,9 @@ impl SweepRun<'_> {
         self.points.is_none() || bounds.elements == (0..self.elements) && bounds.groups.start == 0
     }
 
-    /// Sets the pointers to the columns of the strip `bounds` (a block of elements). Returns false if an accumulator
-    /// (the state of a reduction) has no sums for the strip.
+    /// Sets the pointers to the columns of the strip `bounds` (a block of elements). Returns false if the loop must add
+    /// elements directly to the sums of an accumulator (the state of a reduction), and the accumulator does not permit
+    /// this for the strip.
     pub(super) fn place(&self, workspace: &mut Workspace, bounds: &Bounds) -> bool {
         let is_straight = self.is_straight(bounds);
         for (at, lane) in self.layout().lanes().iter().enumerate() {

@@ -14,7 +14,7 @@ use cembra_value::{Array, Edge, EdgeForm, Value};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The outcome of running a fused loop over elements: it has run, was not run, or was given up.
+/// The outcome of a request to run a fused loop over elements: the loop has run, was not run, or was given up.
 #[derive(Debug)]
 pub(super) enum SweepOutcome {
     /// The loop has run, and its results are in their slots.
@@ -458,8 +458,8 @@ impl<'r> SweepRun<'r> {
         }
     }
 
-    /// Returns true if `over` is the assignment of elements to groups in which each strip (block of elements) consists
-    /// of whole groups.
+    /// Returns true if each strip (block of elements) consists of whole groups, and `over` is the assignment of
+    /// elements to these groups.
     pub(super) fn is_of_strips(&self, over: GroupScope) -> bool {
         self.layout().groups().is_some_and(|edge| over == GroupScope::Edge(edge))
     }

@@ -12,7 +12,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// A file format from which `perf` learns the names of machine code.
+/// A file format from which `perf` learns the names of machine-code functions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Profile {
     /// `perf-PID.map`: a line of address, size and name for each model. `perf` reads this file in `/tmp` and nowhere else. The file has no times:
@@ -54,10 +54,10 @@ static JITDUMP: SinkCell = OnceLock::new();
 /// If a later write fails, nothing more is written, and [`Event::ProfileFailed`](crate::Event::ProfileFailed) is recorded.
 ///
 /// # Errors
-/// If the file cannot be created (`Jitdump` also needs a directory from which the system may map code); if this system has no such format
-/// (`Unsupported`); or if this format is being written already, or another file has the name (`AlreadyExists`). The name is predictable and others
-/// may write to the directory, so links are not followed and nothing is overwritten. Only a file that an earlier process of this user with the same
-/// process ID left is removed.
+/// If the file cannot be created (`Jitdump` also needs a directory from which the system may map code); if this system does not support the format
+/// (`Unsupported`); or if a file of this format is being written already, or another file has the name (`AlreadyExists`). The name is predictable and
+/// others may write to the directory, so links are not followed and nothing is overwritten. Only a file that an earlier process of this user with the
+/// same process ID left is removed.
 pub fn profile_code(profile: Profile, directory: &Path) -> io::Result<PathBuf> {
     let place = match profile {
         Profile::PerfMap => &PERF_MAP,
@@ -136,7 +136,7 @@ fn symbol(model: &str, kind: &str) -> String {
     format!("cembra::{model}::{kind}")
 }
 
-/// The name of a tier, as the names of functions in profile files contain it.
+/// The name of a tier. In profile files it is the last part of a function's name, as in `cembra::MODEL::quick`.
 pub const fn tier_name(tier: Tier) -> &'static str {
     match tier {
         Tier::Quick => "quick",

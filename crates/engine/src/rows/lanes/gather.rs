@@ -47,7 +47,8 @@ const UNKNOWN_WORD: u64 = 0x7ff4_5a3c_96e1_d287;
 /// cache.
 const MOST_BYTES: usize = 1 << 15;
 
-/// A table of results by dictionary key. Most results are found in this table, without the second table that maps keys to positions of results.
+/// A table of results by dictionary key. Most results are found in this table with one look-up, instead of two (from the key to a position, and from
+/// the position to the result).
 #[derive(Debug)]
 pub(super) enum ResultTable {
     /// The results are truth values; `UNKNOWN` where a result is not computed yet or its computation failed.

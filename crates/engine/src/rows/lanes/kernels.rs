@@ -5,12 +5,12 @@ use cembra_runtime::{Context, FramePtr, MachineType, STATUS_OK};
 use cembra_tape::{KernelSegment, LaneProgram, Port, Source};
 use smallvec::SmallVec;
 
-/// Calls the kernel of `segment` for each row that needs its result, as the mask of the segment states. Returns false
-/// if a call fails.
+/// Calls the kernel of `segment` for each row that needs the kernel's result, according to the mask of the segment.
+/// Returns false if a call fails.
 ///
 /// # Safety
-/// COLUMNS: `addresses` has an address for each of the program's columns, which has all rows. KERNEL-ROW and FRAME-SLOT: the frame is of the plan
-/// that the program was recorded from.
+/// COLUMNS: `addresses` has the address of each column of the program, and each column has `rows` rows. KERNEL-ROW and FRAME-SLOT: the frame is of
+/// the plan that the program was recorded from.
 pub(super) unsafe fn call_rows(
     segment: &KernelSegment,
     program: &LaneProgram,

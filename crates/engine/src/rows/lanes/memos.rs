@@ -64,9 +64,10 @@ pub(in crate::rows) struct Memo {
     /// The index of the results of each dictionary key in the tables; 0 while these results are not computed. The last
     /// entry is for missing values.
     places: Vec<u32>,
-    /// The dictionary key of each computed result, by its index; index 0 is unused.
+    /// The dictionary key of each computed result, by the index of the result; index 0 is unused.
     pub(in crate::rows) numbers: Vec<u32>,
-    /// The tables of results: one for each stored part of a result, such as its presence, with numbers or truth values by index. Index 0 has zeros.
+    /// The tables of results: one for each stored part of a result, such as its presence. An entry is a number or a truth value, and its index is
+    /// that of the result. Entry 0 is zero.
     pub(in crate::rows) tables: Vec<Vec<u64>>,
     /// The indices of results whose computation failed, ascending.
     failing: Vec<u32>,
@@ -255,8 +256,8 @@ impl Memos {
         }
     }
 
-    /// Drops all results of each memo (results computed once per dictionary value) whose strings together take more
-    /// bytes than the limit for one row.
+    /// Limits memory: if the strings of a memo (results computed once per dictionary value) together take more bytes
+    /// than the limit for one row, drops all results of that memo.
     pub(super) fn bound(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
@@ -266,8 +267,8 @@ impl Memos {
         }
     }
 
-    /// Passes each result that was computed since the last call to `f`: its dictionary key, and its string or `None` if it is missing. `known`
-    /// records the results that were already passed; `known` must be 0 for the first call of a run.
+    /// Calls `f` with each result that was computed since the last call of this function: with the dictionary key of the result, and with its string,
+    /// or `None` if it is missing. `known` records the results that were already passed to `f`; `known` must be 0 for the first call in a run.
     pub(super) fn results(&self, of: &StringLocation, known: &mut u64, f: &mut dyn FnMut(u32, Option<&[u8]>)) {
         let memo = &self.0[of.memo];
         let first = if *known >> 32 == u64::from(memo.forgotten) { (*known as u32).max(1) } else { 1 };
@@ -309,8 +310,8 @@ impl Memo {
     /// called for each row whose value fails, with the row's index in the strip (the block of rows). Meanwhile the columns `ahead` are prefetched.
     ///
     /// # Safety
-    /// COLUMNS: columns and dictionary keys are of the strip, and begin at the same row as the addresses; the scratch's memos are of this function.
-    /// There is an address for each column of the program.
+    /// COLUMNS: columns, dictionary keys and addresses are those of one strip, and begin at the same row. This memo was made for `function`. There is
+    /// an address for each column of the program.
     pub(super) unsafe fn play(
         &mut self,
         function: &MemoFunction,

@@ -75,7 +75,8 @@ impl LaneFunction {
     /// order of [`LaneProgram::tapes`].
     ///
     /// # Safety
-    /// PORTS: the program was recorded from this plan for columns of these forms, and each loop was compiled from its tape for these ports.
+    /// PORTS: the program was recorded from this plan for columns with these layouts. Each loop was compiled from its tape for the ports (columns of
+    /// the loop) that result from these layouts.
     #[must_use]
     pub unsafe fn new(
         plan: &Plan,

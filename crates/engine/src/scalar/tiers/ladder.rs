@@ -1,9 +1,9 @@
 //! The compiled functions of a tiered model, from the lowest tier to the highest. The functions form a ladder: each
-//! function is a rung, is added while the model runs, and is faster than the rung below. The ladder also records which
-//! rung calls run. It does not depend on the compiler, or on the threads that compile.
+//! function is a rung. A rung is added while the model runs, and is faster than the rung below. The ladder also records
+//! which rung the model's calls run. The ladder does not depend on the compiler, or on the threads that compile.
 //!
-//! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, whatever is
-//! added or chosen during the call, and choosing a rung is one atomic store.
+//! A rung stays until the ladder is dropped. So a call can finish with the function that it began with, even if rungs
+//! are added or chosen during the call, and choosing a rung is one atomic store.
 
 use super::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -27,7 +27,7 @@ enum Progress {
 }
 
 /// The compiled functions of one tiered model. A function is a rung of the ladder; rungs are numbered from 1. Until a rung is chosen, the interpreter
-/// runs calls.
+/// runs the model's calls.
 #[derive(Debug)]
 pub(crate) struct TierList<F> {
     rungs: [OnceLock<F>; RUNGS],
@@ -51,7 +51,8 @@ impl<F> TierList<F> {
         }
     }
 
-    /// The compiled function that calls run, and its rung; `None` while the interpreter runs calls.
+    /// The compiled function that the model's calls run, and the number of its rung; `None` while the interpreter runs
+    /// the calls.
     #[inline]
     pub(crate) fn chosen(&self) -> Option<(usize, &F)> {
         // A rung is set before it is chosen: acquiring the choice makes the function visible.

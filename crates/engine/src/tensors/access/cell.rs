@@ -40,8 +40,8 @@ pub(super) struct Cell {
     pub(super) fold: Option<(Reduction, Order)>,
 }
 
-/// Returns, for the nodes that an output needs, how an element of each is computed, and the element expressions for that. If `is_fused`, maps that
-/// are read together become one expression; otherwise each map is an expression of its own.
+/// For each node that `output` needs, returns how one element is computed. Also returns the element expressions for these computations. If
+/// `is_fused`, maps that are read together become one expression; otherwise each map is an expression of its own.
 pub(super) fn cells(
     graph: &TensorGraph,
     output: TensorNodeId,

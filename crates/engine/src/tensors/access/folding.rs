@@ -46,7 +46,8 @@ impl Wide {
         }
     }
 
-    /// The sum of two elements, wrapped or rounded in the type `scalar`; for truth values, whether one of them is true.
+    /// The sum of two elements, wrapped or rounded in the type `scalar`; for truth values, true if at least one of them
+    /// is true.
     pub(super) fn plus(self, other: Wide, scalar: Scalar) -> Wide {
         match (self, other) {
             (Wide::Float(a), Wide::Float(b)) if scalar == Scalar::Float32 => {

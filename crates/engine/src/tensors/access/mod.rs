@@ -70,7 +70,8 @@ impl<'e> Reader<'e> {
         Reader::of(graph, node, inputs, evaluator.host(), true)
     }
 
-    /// Prepares only few reads of a node's elements: each operator is compiled by itself, once for all graphs, so that preparing takes little time.
+    /// Prepares a reader for only a few reads of a node's elements. Each operator is compiled by itself, once for all graphs, so that preparing takes
+    /// little time.
     ///
     /// # Errors
     /// The errors of [`Reader::new`].

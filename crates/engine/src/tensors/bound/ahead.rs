@@ -86,7 +86,7 @@ pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetch
 
 /// An operand that one part (map or sum) of a step reads in rows of adjacent elements, and the number of elements per row.
 pub(super) struct RowRead {
-    /// The index, in the step's list of maps and sums, of the one that reads the operand.
+    /// The index of the map or sum that reads the operand, in the step's list of maps and sums.
     pub(super) part: usize,
     pub(super) operand: Operand,
     pub(super) length: usize,
@@ -112,8 +112,8 @@ impl RowRead {
     }
 }
 
-/// Makes the most expensive sum of a piece (some rows of the tensor), by the `costs` per element, prefetch the rows
-/// that the parts of the piece read. A piece has `rows` rows.
+/// Lets the most expensive sum of a piece (some rows of the tensor) prefetch the rows that all parts of the piece read.
+/// `costs` has the index of each sum among the parts, and its cost per element. A piece has `rows` rows.
 pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {

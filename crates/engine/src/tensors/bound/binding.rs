@@ -53,8 +53,8 @@ impl BoundPlan {
         BoundPlan::of_steps(plan, graph, inputs, None, host)
     }
 
-    /// Binds a plan. If `over` is given, the last step overwrites the input with this index. If `over` is the number of inputs, it overwrites the
-    /// tensor after the inputs.
+    /// Binds a plan. If `over` is given, the last step overwrites the input with this index. If `over` is the number of inputs, the step overwrites
+    /// the tensor after the inputs.
     pub(super) fn of_steps(
         plan: &Plan,
         graph: &TensorGraph,
@@ -434,7 +434,8 @@ impl Binding<'_> {
         MapPiece::of(&region.body, operands, &extents, self.host)
     }
 
-    /// Returns the operands of `region` for pieces of its index space. A piece has the extents `piece`, and begins at any indices of the axes `axes`.
+    /// Returns the operands of `region` for pieces of its index space. A piece has the extents `piece`, and may begin at any index along each of the
+    /// axes `axes`.
     pub(super) fn operands(
         &self,
         region: &Region,

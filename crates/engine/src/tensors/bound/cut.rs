@@ -50,8 +50,8 @@ impl<T> PiecePartition<T> {
         Ok(PiecePartition { extents: extents.into(), most, full, last, count, size })
     }
 
-    /// Calls `visit` for all pieces of the index space in order, with the value for the piece's shape, its first index,
-    /// and the number of indices in the pieces before it.
+    /// Calls `visit` for all pieces of the index space in order. The arguments are the value for the piece's shape, the
+    /// piece's first index, and the number of indices in the pieces before it.
     pub(super) fn run(&mut self, visit: impl FnMut(&mut T, &[usize], usize) -> Result<(), Error>) -> Result<(), Error> {
         self.run_some(0..usize::MAX, visit)
     }
@@ -101,8 +101,8 @@ impl<T> PiecePartition<T> {
         if self.count == 1 { Some(&self.full) } else { None }
     }
 
-    /// Returns the first piece of the index space and the last, each with the value for its shape, its first index, and
-    /// its extents.
+    /// Returns the first and the last piece of the index space. For each of them, returns the value for the piece's
+    /// shape, the piece's first index, and its extents.
     pub(super) fn shapes(&self) -> impl Iterator<Item = (&T, Extents, Extents)> {
         let last = self.count.saturating_sub(1);
         let ends = [Some(0), (last > 0).then_some(last)];

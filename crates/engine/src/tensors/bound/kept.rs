@@ -57,7 +57,8 @@ impl ReusablePlan {
         &self.outputs
     }
 
-    /// Returns the outputs of the last run with their memory, so that the next run allocates new memory.
+    /// Removes the outputs of the last run, with their memory, and returns them. The next run then allocates new
+    /// memory.
     pub(crate) fn take_outputs(&mut self) -> Vec<Tensor> {
         std::mem::take(&mut self.outputs)
     }
@@ -69,7 +70,7 @@ impl ReusablePlan {
     }
 
     /// Runs the plan, without checks for cancellation, if it is a single map or sum over one line (elements in memory at equal distances) of each
-    /// input. Returns false if the plan is not of this kind, is bound to other inputs, or fails; then [`run`](KeptPlan::run) must be called.
+    /// input. Returns false if the plan is not of this kind, is bound to other inputs, or fails; then [`run`](ReusablePlan::run) must be called.
     #[inline]
     pub(crate) fn run_line(&mut self, inputs: &[Tensor]) -> bool {
         match (&mut self.one, &mut self.outputs[..]) {

@@ -61,7 +61,8 @@ enum MapLoop {
     Blocks(Box<Blocks>),
 }
 
-/// Calls `visit` for all indices of the axes, with the position of each operand at that index.
+/// Calls `visit` for each index of the space with the axes `axes`, with the position of each operand at this index.
+/// `firsts` has the positions at the first index.
 pub(super) fn walk(
     axes: &[(usize, Strides)],
     firsts: &mut [usize],

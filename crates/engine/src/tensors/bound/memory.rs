@@ -1,4 +1,5 @@
-//! The memory of a bound plan: the inputs of a run, and slots of the plan's own. A slot is used again once no later step reads its value.
+//! The memory of a bound plan: the inputs of a run, and slots, which are memory of the plan itself. A slot is used again once no later step reads its
+//! value.
 
 use crate::tensors::evaluator::TensorHost;
 use crate::tensors::lines::InputLine;
@@ -68,7 +69,8 @@ impl Operand {
         Operand { shifts: SmallVec::from_elem(0, pieces), ..Operand::of(seen, &[]) }
     }
 
-    /// Returns the operand with its axes in the order `axes`, for smaller pieces that begin at an index of each axis.
+    /// Returns the operand with its axes in the order `axes`, for pieces of a piece. A smaller piece is selected by the
+    /// indices that select the piece, followed by the smaller piece's first index along each axis.
     pub(super) fn turned(&self, axes: &[usize]) -> Operand {
         let strides: Strides = axes.iter().map(|axis| self.strides[*axis]).collect();
         let shifts = self.shifts.iter().chain(&strides).copied().collect();
@@ -121,7 +123,7 @@ impl Operand {
     }
 
     /// Returns each operand as a line (array of elements at equal distances) in an input; `None` if an operand is not
-    /// an input, or if no operand reads one of `inputs`.
+    /// an input, or if one of `inputs` is not read by any operand.
     pub(super) fn lines(operands: &[Operand], inputs: &[(Scalar, Layout)]) -> Option<Vec<InputLine>> {
         let line = |operand: &Operand| match operand.place {
             ValueOrigin::Input(at) => Some(InputLine::of(at as usize, operand.offset, &inputs.get(at as usize)?.1)),
@@ -198,16 +200,16 @@ impl Locals {
         })
     }
 
-    /// Adds the bytes of all local memory to `held`.
+    /// Adds to `held` the bytes of all local memory.
     ///
     /// # Errors
-    /// If the total exceeds the limit on bytes.
+    /// If the total exceeds the limit on bytes of `held`.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.hold_small(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
-    /// Adds the bytes of the local memory that is kept after a run to `held`.
+    /// Adds to `held` the bytes of the local memory that is kept after a run.
     pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
@@ -286,12 +288,12 @@ pub(super) struct Memory<'m> {
     pub(super) sources: &'m Sources<'m>,
     /// The worker's local memory, one entry for each local value.
     pub(super) locals: &'m mut [Data],
-    /// The counts of the work that products have done.
+    /// Counts of the work that products have done; the worker adds its own work.
     pub(super) counters: &'m mut ProductCounters,
 }
 
 impl Memory<'_> {
-    /// Returns the memory that contains the value `place`.
+    /// Returns the memory that contains the value at `place`.
     #[inline]
     pub(super) fn data(&self, place: ValueOrigin) -> Result<&Data, Error> {
         self.sources.data(self.locals, place)
@@ -314,7 +316,7 @@ impl Memory<'_> {
 }
 
 impl Sources<'_> {
-    /// Returns the memory that contains the value `place`, which may be in `locals`.
+    /// Returns the memory that contains the value at `place`, which may be in `locals`.
     #[inline]
     pub(super) fn data<'d>(&'d self, locals: &'d [Data], place: ValueOrigin) -> Result<&'d Data, Error> {
         match place {
@@ -324,7 +326,7 @@ impl Sources<'_> {
         }
     }
 
-    /// Returns the memory of an input or a slot. For local memory of a worker it is an error.
+    /// Returns the memory of an input or a slot. Returns an error for the local memory of a worker.
     pub(super) fn shared(&self, place: ValueOrigin) -> Result<&Arc<Data>, Error> {
         match place {
             ValueOrigin::Input(at) => Ok(self.inputs[at as usize].shared()),

@@ -37,8 +37,8 @@ impl OneCall {
         Some(OneCall { line, inputs: plan.inputs.len(), chains })
     }
 
-    /// Runs the call, and writes the output to `to`, which must be all memory of the output. Returns false if inputs have
-    /// other layouts, or an element fails or may fail; then the contents of `to` are unspecified.
+    /// Runs the call, and writes the output to `to`, which must have the size of the whole output. Returns false if inputs have other layouts than
+    /// the plan's inputs, or an element fails or may fail; then the contents of `to` are unspecified.
     #[inline(never)]
     pub(super) fn run(&mut self, inputs: &[Tensor], mut to: DataMut<'_>) -> bool {
         if inputs.len() != self.inputs {

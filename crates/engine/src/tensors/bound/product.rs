@@ -28,10 +28,10 @@ pub(super) struct FullProduct {
 }
 
 impl ProductPiece {
-    /// Adds the bytes that the product takes besides its result to `held`.
+    /// Adds to `held` the bytes of memory that the product takes besides its result.
     ///
     /// # Errors
-    /// If the total exceeds the limit on bytes.
+    /// If the total exceeds the limit on bytes of `held`.
     pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),

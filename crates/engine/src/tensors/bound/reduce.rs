@@ -86,8 +86,8 @@ struct FallbackReduction {
     bound: Option<Box<ReducePiece>>,
 }
 
-/// Returns the order in which elements are combined, and the order of axes for blocks. Axes with adjacent elements come last, so that either the
-/// elements of one result are adjacent, or neighbouring results are.
+/// Returns the order in which elements are combined, and the order of the axes for blocks. Axes along which elements are adjacent come last. So
+/// either the elements that are combined to one result are adjacent, or the elements for neighbouring results are.
 pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>) {
     let kept = (0..rank).filter(|axis| !axes.contains(&(*axis as Axis)));
     let reduced = axes.iter().map(|axis| usize::from(*axis));
@@ -100,8 +100,8 @@ pub(super) fn turned(axes: &[Axis], rank: usize) -> (Order, SmallVec<[usize; 8]>
 }
 
 impl ReducePiece {
-    /// Binds a reduction of `of` over `axes` to a piece with the extents `whole`. If `at_once`, the elements of sums are added as soon as they are
-    /// computed, where that is possible.
+    /// Binds a reduction over `axes` of the elements that `of` computes, to a piece with the extents `whole`. If `at_once`, the elements of sums are
+    /// added as soon as they are computed, where that is possible.
     pub(super) fn of(
         reduction: Reduction,
         axes: &[Axis],
@@ -357,7 +357,7 @@ fn of<T: Element>(data: DataMut<'_>) -> Result<&mut [T], Error> {
     T::of_part(data).ok_or_else(no_block)
 }
 
-/// Reduces each of consecutive runs of `length` elements to one result.
+/// Reduces consecutive runs (sequences of `length` elements), each to one result.
 pub(super) fn fold_runs<T: ReducibleElement>(
     elements: &[T],
     reduction: Reduction,

@@ -594,7 +594,7 @@ pub(super) fn fold_parts(
     Ok(succeeds)
 }
 
-/// Writes the results of all reductions: `count` elements from position `first` of each target on.
+/// Writes the results of all reductions to `to`: for each reduction, `count` elements, which begin at position `first`.
 pub(super) fn finish(folds: Block, to: &mut [DataMut<'_>], first: usize, count: usize) -> Result<(), Error> {
     for (fold, to) in folds.into_iter().zip(to) {
         fold.finish(to.part(first, count).ok_or_else(no_room)?)?;

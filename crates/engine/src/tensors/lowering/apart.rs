@@ -31,7 +31,8 @@ pub(super) struct NonTensorFacts<'p> {
     pub(super) tuples_with_axes: Vec<bool>,
     /// The types of nodes that do not depend on tensors, computed when `type_of` is first called; `None` before.
     types: Option<Vec<Option<QType>>>,
-    /// The values of other parts that tensors are computed from: each with its type in that part, and the tensor that it becomes.
+    /// The values that tensors are computed from and that other parts of the program compute. For each value: its type in that part, and the tensor
+    /// that it becomes.
     pub(super) imports: BTreeMap<NodeId, (QType, LoweredTensor)>,
     /// The nodes that convert a tensor to an array, each with the type of the array.
     pub(super) arrays: BTreeMap<NodeId, QType>,

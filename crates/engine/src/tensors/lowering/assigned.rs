@@ -10,7 +10,8 @@ use cembra_tensor::{Expression, FullReduction, TensorErrorKind, TensorNodeId as 
 use cembra_value::Error;
 use cembra_value::Span;
 
-/// The reduction of all elements to a number that the method `op` stands for; `None` if `op` is not such a method.
+/// The reduction that the method `op`, such as `norm`, stands for; `None` if `op` is not a method that reduces all
+/// elements to a number.
 pub(super) fn method(op: OpId) -> Option<FullReduction> {
     Some(match op {
         id::TENSOR_WHOLE_SUM => FullReduction::Sum,
@@ -39,8 +40,8 @@ impl Lowering<'_> {
         expression.lower(&mut self.graph)
     }
 
-    /// Lowers an assignment to the tensor `old`, whose axes have the labels `labels`. The value is cast to the tensor's type, must have its extents,
-    /// and is repeated along labels that it lacks.
+    /// Lowers an assignment to the tensor `old`, whose axes have the labels `labels`. `value` is cast to the type of `old`, and repeated along labels
+    /// that `value` lacks. After that, its extents must be those of `old`.
     pub(super) fn assigned(&mut self, old: NodeId, value: NodeId, labels: &str) -> Result<Tensor, Error> {
         let old = self.whole(old)?.node;
         let scalar = self.graph.scalar(old);

@@ -19,7 +19,7 @@ pub(super) enum AxisTiles {
 }
 
 impl AxisTiles {
-    /// The tiles that the text or a tensor gives for an axis, by its cut; one tile if there is no cut.
+    /// Returns the tiles of an axis whose cut the text or a tensor gives; one tile if there is no cut.
     pub(super) fn of(cut: Option<&AxisCut>) -> AxisTiles {
         match cut {
             None => AxisTiles::One,
@@ -99,7 +99,8 @@ impl AxisTiles {
         }
     }
 
-    /// The tiles of the range `elements`; `None` if the range begins or ends within a tile and the tiles do not all have one size.
+    /// The tiles of the range `elements`; one tile if the axis is one tile. `None` if the range begins within a tile or, for listed boundaries, ends
+    /// within a tile.
     pub(super) fn part(&self, elements: &Range<usize>) -> Option<AxisTiles> {
         match self {
             AxisTiles::One => Some(AxisTiles::One),
@@ -119,7 +120,7 @@ impl AxisTiles {
         }
     }
 
-    /// Returns true if an axis with these tiles can have a label that the text cuts as `label` says, for any extents.
+    /// Returns true if an axis with these tiles can have a label with the cut `label`, whatever the extents are.
     pub(super) fn is_alike(&self, label: Option<&AxisCut>) -> bool {
         let is_one = self.known_count().is_some_and(|count| count <= 1);
         match (self, label) {

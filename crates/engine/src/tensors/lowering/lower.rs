@@ -1,5 +1,6 @@
-//! The lowering of a model's nodes to a graph of tensors whose extents are known: of literals, of operators on elements (the operators of the
-//! registry), and of labelled expressions, for which `cembra_tensor` has the type `Expression`. `nodes.rs` decides how each operator is lowered.
+//! The lowering of a model's nodes to a graph of tensors: of literals, of operators on elements (the operators of the registry), and of labelled
+//! expressions, for which `cembra_tensor` has the type `Expression`. The extents of tensors are known, or all are 1. `nodes.rs` decides how each
+//! operator is lowered.
 
 use super::apart::NonTensorFacts;
 use super::made::{LoweredTensor, NodeForm};
@@ -45,7 +46,7 @@ pub(super) struct Lowering<'p> {
     /// The number of parts (operators and operands) of all labelled expressions so far. A definition counts as often as
     /// it is used.
     labelled: usize,
-    /// True if the program has operators that mark integers to become f64 where they are divided or combined with floats.
+    /// True if the program has operators that mark integers; marked integers become f64 where they are divided or combined with floats.
     pub(super) has_wide_numbers: bool,
     /// The element types of labelled expressions such as `a("i") / n`, by node; recorded only if the program has
     /// operators that may convert integers to f64.
@@ -142,7 +143,8 @@ impl<'p> Lowering<'p> {
         Ok(())
     }
 
-    /// Makes a leaf of the program the constant `value`, or a truth value if it is a mask.
+    /// Makes a leaf of the program the constant `value`. If `is_mask`, the constant is a truth value that stands for a
+    /// mask.
     pub(super) fn set_number(&mut self, leaf: Option<NodeId>, value: &ScalarValue, is_mask: bool) -> Result<(), Error> {
         let node = self.graph.literal(value)?;
         if let Some(made) = leaf.and_then(|leaf| self.made.get_mut(leaf.index())) {
@@ -306,7 +308,8 @@ impl<'p> Lowering<'p> {
         })
     }
 
-    /// Casts a tensor to the type that is written in the text. If `is_declared`, only checks that the tensor has that type.
+    /// Casts a tensor to the type that is written in the text. If `is_declared`, the text declares this type, so the tensor's elements must convert
+    /// to it implicitly.
     pub(super) fn typed(&mut self, of: LoweredTensor, qtype: NodeId, is_declared: bool) -> Result<Tensor, Error> {
         let Some(Value::Type(wanted)) = self.value(qtype) else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "this type is no literal"));
@@ -344,7 +347,7 @@ impl<'p> Lowering<'p> {
         Ok(LoweredTensor::of(self.graph.cast(of.node, becomes)?))
     }
 
-    /// The operands of an operator on elements, without the unspecified ones at the end.
+    /// The operands of an operator on elements, without unspecified operands at the end.
     pub(super) fn given(&self, operands: &'p [NodeId]) -> &'p [NodeId] {
         let last = operands.iter().rposition(|operand| !matches!(self.value(*operand), Some(Value::Unspecified)));
         &operands[..last.map_or(0, |last| last + 1)]
@@ -360,7 +363,8 @@ impl<'p> Lowering<'p> {
         if let Some(Value::Scalar(ScalarValue::Text(text))) = self.value(node) { Some(text) } else { None }
     }
 
-    /// Converts an operator of the language to the operator that tensors apply to each element, with the texts among its operands.
+    /// Converts an operator of the language to the elementwise operator of tensors. Texts among the operands become a part of the elementwise
+    /// operator.
     pub(super) fn element_operator(&self, op: OpId, operands: &[NodeId]) -> ElementOperator {
         ElementOperator::new(of_elements(op), operands.iter().map(|operand| self.text(*operand)))
     }
@@ -575,7 +579,8 @@ pub(super) fn takes_masks(op: OpId) -> bool {
     matches!(op, id::AND | id::OR | id::NOT | id::WHERE | id::SHORT_WHERE)
 }
 
-/// The operator that tensors apply to each element for an operator of the language; the operator itself if there is no other.
+/// The elementwise operator that tensors use in place of `op`, an operator of the language. For `==` it is the comparison whose result is a bool, not
+/// a mask. If the table `OF_ELEMENTS` does not have `op`, the result is `op`.
 pub(super) fn of_elements(op: OpId) -> OpId {
     OF_ELEMENTS.iter().find(|(own, _)| *own == op).map_or(op, |(_, of_elements)| *of_elements)
 }

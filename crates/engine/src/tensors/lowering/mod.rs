@@ -1,5 +1,5 @@
-//! Programs with tensors among their inputs: the types of their inputs and outputs, and their graphs of tensors. The extents are known only when
-//! there are tensors. So a program is lowered once with all extents 1 to check its types, and once for each list of extents.
+//! Programs with tensors among their inputs: the types of their inputs and outputs, and their graphs of tensors. The extents of inputs are known only
+//! when a caller gives tensors. So a program is lowered once with all extents 1 to check its types, and once for each list of extents.
 
 mod apart;
 mod assigned;
@@ -51,8 +51,8 @@ pub struct TensorProgram {
 /// The extents of inputs before tensors are given.
 const ONES: [usize; cembra_tensor::MOST_AXES] = [1; cembra_tensor::MOST_AXES];
 
-/// The element type and the number of axes of an input, as a tensor; `None` if tensors cannot have the input's type. An optional input with a default
-/// is a scalar.
+/// The element type and the number of axes of the tensor that an input becomes; `None` if tensors cannot have the input's type. A scalar has no axes;
+/// an optional input with a default counts as a scalar.
 pub(crate) fn shape_of(field: &Field) -> Option<(Scalar, usize)> {
     match (&field.qtype, &field.default) {
         (QType::Optional(Scalar::Unit), None) => Some((Scalar::Boolean, 0)),
@@ -217,7 +217,7 @@ impl TensorProgram {
     /// `tiles` says; if that is `None`, as the text says. With `tiles`, some inputs may be numbers, which become constants instead of leaves.
     ///
     /// # Errors
-    /// If extents do not fit the inputs or each other, an axis does not have a tile, or the graph becomes too large.
+    /// If extents do not fit the inputs or each other, a block has a tile that its axis does not have, or the graph becomes too large.
     pub(crate) fn graph(
         &self,
         extents: &[&[usize]],

@@ -4,8 +4,8 @@
 //! The rest consists of values that are made from tensors, such as a text of a sum, and of all values made from such values, including tensors. The
 //! program of the rest is split again.
 //!
-//! Tiled tensors only have float elements. If a program cuts tensors into tiles, the parts around the tensors compute all other numbers, unless an
-//! operand is a tensor with axes.
+//! Tiled tensors only have float elements. If a program cuts tensors into tiles, numbers that are not floats are computed by the parts before and
+//! after the tensors, unless an operand of their operator is a tensor with axes.
 
 use super::apart::NonTensorFacts;
 use super::lower::{Lowering, type_of};

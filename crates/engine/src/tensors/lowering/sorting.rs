@@ -1,7 +1,7 @@
 //! Decides which nodes of a program are not computed by tensors, and which of these values tensors are computed from.
 //!
-//! A node is computed by tensors if tensors have its operator. Otherwise, if none of its operands is a tensor with axes, it is computed as in models
-//! without tensors. The meaning of texts, optional values and arrays is decided there, not here.
+//! A node is computed by tensors if tensors have its operator. Otherwise, if no operand is a tensor with axes, the node is computed as in models
+//! without tensors. The code for such models decides the meaning of texts, optional values and arrays.
 
 use super::apart::TensorDependence;
 use super::lower::Lowering;

@@ -27,7 +27,8 @@ pub(super) struct Tilings {
     /// The tiles of nodes that were looked up, and of their operands; `None` if an operation is not supported for tiled
     /// tensors.
     known: FxHashMap<Tensor, Option<Axes>>,
-    /// True if the tiles are given by tensors, and not by the text. Axes of tensors may begin at other elements than 0; axes of a block do not.
+    /// True if the tiles are given by tensors, and not by the text. An axis of a tensor may begin at an index other than 0; an axis of a block begins
+    /// at 0.
     pub(super) is_of_tensors: bool,
 }
 

@@ -1,5 +1,5 @@
 //! Small products, of a few elements: the positions of all factors are computed beforehand, so that no nest of loops is needed. Terms are added in
-//! the order of the reference, if there are no more of them than the reference adds one after the other.
+//! the order of the reference, if a sum has no more terms than the reference adds one after the other.
 
 use super::number::{Memory, Number};
 use cembra_tensor::walk::{VisitCounter, WalkedAxis, try_walk};

@@ -47,8 +47,8 @@ impl AddAssign for ProductCounters {
 /// Computes the product of two operands by labels (as in einsum), summed over the labels that the result does not have. The result's elements are in
 /// row-major order.
 ///
-/// Products of integers wrap and equal the reference, bit for bit; so do products without sums. Sums of floats are added in another order: by loops
-/// in FLOAT64, and by matrix products as `matrices` adds them.
+/// Products of integers wrap and equal the reference, bit for bit; so do products without sums. Sums of floats are added in another order than in the
+/// reference: loops add them in FLOAT64, and matrix products as `matrices` does.
 ///
 /// ```
 /// use cembra_engine::{PlainProduct, contract};
@@ -63,8 +63,8 @@ impl AddAssign for ProductCounters {
 /// ```
 ///
 /// # Errors
-/// If the labels are not two lists, the operands or the extents do not fit them, or the operands' elements have two types
-/// or are not numbers.
+/// If `labels` is not for two operands, the operands or the extents do not fit the labels, or the operands' elements have two types or are not
+/// numbers.
 pub fn contract(
     labels: &Labels,
     operands: [&Tensor; 2],

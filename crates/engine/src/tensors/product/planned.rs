@@ -183,7 +183,7 @@ impl PlannedProduct {
     /// position `first` on. If an error is returned, `to` is unchanged.
     ///
     /// # Errors
-    /// If the operands do not have the planned types and layouts, or `to` has elements of another type or too few.
+    /// If the operands do not have the planned types and layouts, or `to` has elements of another type, or too few elements.
     pub fn run_into(&self, operands: [&Tensor; 2], to: &mut Data, first: usize) -> Result<ProductCounters, Error> {
         if !self.fits(operands) {
             return Err(Error::tensors(
@@ -194,8 +194,8 @@ impl PlannedProduct {
         self.form.run_into(operands, to, first, self.matrices)
     }
 
-    /// The number of indices of the first axis per panel (a range of that axis), if the product is computed in panels;
-    /// `None` if it has only one.
+    /// The number of indices of the first axis per panel (a range of that axis); `None` if the product is not divided
+    /// into panels.
     pub(crate) fn panel(&self) -> Option<usize> {
         let TypedProductPlan { factors: ProductKey { labels, .. }, extents, plan, .. } = &self.form;
         let (first, extent) = (labels.output.first()?, extents.first()?);
@@ -219,10 +219,10 @@ impl PlannedProduct {
         self.form.plan.temporaries(self.form.len).map(|len| (self.form.factors.scalar, len))
     }
 
-    /// Returns an error if the result and the temporary arrays together take more than `most` bytes.
+    /// Checks that the result and the temporary arrays together take at most `most` bytes.
     ///
     /// # Errors
-    /// If they take more than `most` bytes.
+    /// If the result and the temporary arrays take more bytes.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
         let mut held = TensorBytes::none(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
@@ -277,7 +277,7 @@ impl Products {
     /// ```
     ///
     /// # Errors
-    /// If the labels are not two lists, the operands do not fit them, or their elements have two types or are not numbers.
+    /// If `labels` is not for two operands, the operands do not fit the labels, or the operands' elements have two types or are not numbers.
     pub fn planned(&self, labels: &Labels, operands: [&Tensor; 2]) -> Result<Arc<PlannedProduct>, Error> {
         self.planned_for(labels, operands.map(form_of))
     }

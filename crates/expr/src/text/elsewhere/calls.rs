@@ -25,7 +25,7 @@ const CONDITION: &str = "write `if c then 1 else 2`";
 const OTHER_ROWS: &str =
     "declare an array, `input history: [f64]`, for the values of other rows: a model sees only one row";
 
-/// The names of functions in other languages, and of methods and fields after a dot.
+/// The functions, methods and fields of other languages, by name, with hints for what to write instead.
 pub(super) const CALLS: &[Foreign] = &[
     // Texts.
     call(

@@ -78,8 +78,8 @@ pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     FORMS.get(&(used_as, &*folded)).copied()
 }
 
-/// Returns the hint for a tensor or array operation of another language; `None` if the table has no hint for it. Some hints tell that the operation
-/// does not exist.
+/// Returns the hint for `name`, a tensor or array operation of another language; `None` if the table has no hint for it. Some hints only say that
+/// cembra has no such operation.
 #[must_use]
 pub fn tensor_form(name: &str) -> Option<&'static str> {
     foreign_form(ForeignUse::Tensors, name)

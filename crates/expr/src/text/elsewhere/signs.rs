@@ -24,8 +24,8 @@ pub(in crate::text) const COMMENT: &str = "write `#` at the start of a comment, 
 const FUNCTION: &str = "write `core.map(fn(v) = v * 2.0, a)`: a function without a name starts with `fn`";
 const UNCHANGED: &str = "write `let next = x + 1.0`: the value of a name cannot change";
 
-/// Words of other languages that are invalid where they stand or make the next token invalid, and names of arguments, each with the hint for what
-/// to write.
+/// Words of other languages, and names of arguments, each with the hint for what to write instead. A word is looked up if it is an invalid token, or
+/// if the token after it is invalid.
 pub(super) const WORDS: &[Foreign] = &[
     word(&["is"], "write `not has(o)` to ask whether a value is missing, `has(o)` whether it is present"),
     word(
@@ -76,7 +76,8 @@ pub(super) const WORDS: &[Foreign] = &[
     of_tensors(&["dtype"], "write `cast(x, f32)`"),
 ];
 
-/// Signs of other languages: an invalid token, alone or together with the token directly before or after it.
+/// Signs of other languages, each with the hint for what to write instead. A sign is one invalid token, or an invalid token together with the token
+/// directly before or after it.
 pub(super) const SIGNS: &[Foreign] = &[
     sign(&["&&"], "write `and`"),
     sign(&["||"], "write `or`; texts are joined by `+`"),

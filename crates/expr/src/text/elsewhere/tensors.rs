@@ -3,7 +3,7 @@
 
 use super::{Foreign, ForeignUse, of};
 
-/// The hint for products of tensors.
+/// The hint for how to write a product of tensors.
 pub(in crate::text) const BY_LABELS: &str =
     "write products of tensors with labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
 

@@ -1,10 +1,11 @@
 //! Decides the layout of a formatted text: which tokens begin a line, the indentation of each line, and the blanks between tokens of a line.
 //!
-//! Outside of brackets and between the cases of a table, line ends have a meaning, so the line ends of the source are kept. Exceptions are a `;`, and
-//! a `then`, an `else` or an operator, which continue a statement wherever they stand. Inside of brackets line ends have no meaning. A bracket is
-//! broken, with one line per operand, if it was broken in the source or is too long; any further line ends in it stay. A condition that is too long
-//! is broken before each `else`, and before a `then` whose line would still be too long. Only if that does not suffice, brackets inside of the
-//! condition are broken. Any other expression that is too long is broken before the operators that bind least.
+//! Outside of brackets, and between the cases of a table, a line end may end a statement or a case, so the line ends of the source are kept. There
+//! are two exceptions: a `;` is replaced by a line end where that is possible, and a line may be broken before a `then`, an `else` or an operator,
+//! which continue the statement. Inside of brackets, line ends have no meaning. A bracket is broken, with one line per operand, if it was broken in
+//! the source or is too long; the other line ends in the bracket are kept. A conditional that is too long is broken before each `else`, and before a
+//! `then` whose line would still be too long. Only if that does not suffice, brackets inside of the conditional are broken. Any other expression that
+//! is too long is broken before the operators that bind least.
 
 use super::lines::Lines;
 use super::structure::{Bracket, BracketKind, Structure};

@@ -2,7 +2,8 @@
 //! replace, so the result is the same model.
 //!
 //! The module `tokens` reads the text as a lossless sequence of tokens and gaps. `structure` finds statements and brackets, and `table` aligns the
-//! columns of tests. `layout` decides on lines and blanks, and `lines` writes them. All steps take time linear in the text, and none recurses.
+//! columns of tests. `layout` decides where lines begin and where blanks are, and `lines` writes the lines. All steps take time linear in the length
+//! of the text, and none recurses.
 
 mod layout;
 mod lines;
@@ -35,7 +36,7 @@ impl Vocabulary for NoSuggestions<'_> {
 /// The text may contain undefined names, use files that do not exist, and have type errors.
 ///
 /// # Errors
-/// If a statement has a syntax error that ends its reading, or a limit is exceeded.
+/// If a statement has a syntax error after which the rest of the statement cannot be read, or if the text exceeds a limit.
 pub fn format(source: &str, vocabulary: &dyn Vocabulary, limits: &Limits) -> Result<String, Error> {
     Parser::new(source, &NoSuggestions(vocabulary), limits).check_syntax()?;
     let tokens = Tokens::of(source);

@@ -1,5 +1,6 @@
-//! Finds the structure of a text for its layout: the beginnings of statements, the pairs of brackets and their kinds, and the tokens that touch.
-//! The structure is correct for texts that the parser accepts. For any other text the layout may be odd, but it never changes the text's meaning.
+//! Finds the structure of a text for its layout: the beginnings of statements, the pairs of brackets and their kinds, and the tokens that are written
+//! without a blank between them. The structure is correct for texts that the parser accepts. For any other text the layout may be odd, but it never
+//! changes the text's meaning.
 
 use super::tokens::Tokens;
 use crate::infix::{COMPARISON, Level, Operation};
@@ -14,9 +15,9 @@ const SHORT: usize = 10;
 /// The properties of a token that its layout depends on: whether it begins a statement, and whether blanks may be around it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Role {
-    /// True if no blank precedes the token.
+    /// True if the token is written without a blank before it.
     pub(super) touches_before: bool,
-    /// True if no blank follows the token.
+    /// True if the token is written without a blank after it.
     pub(super) touches_behind: bool,
     /// True if the token begins a statement.
     pub(super) begins_statement: bool,
@@ -28,10 +29,10 @@ pub(super) struct Role {
     pub(super) binds: bool,
     /// True if the token is a `;` that a line end can replace.
     pub(super) is_dropped: bool,
-    /// True if the token begins an expression that may be broken before its operators.
+    /// True if the token begins an expression that may be broken into lines before its operators.
     pub(super) begins_chain: bool,
-    /// True if the token is an operator before which the expression around it may be broken: it is not inside of brackets, and none of the
-    /// expression's operators binds less.
+    /// True if the token is an operator before which its expression may be broken into lines: no operator of the expression binds less, except inside
+    /// of brackets.
     pub(super) is_joint: bool,
     /// The number of additional blanks before the token, for alignment.
     pub(super) padding: u8,
@@ -56,15 +57,15 @@ pub(super) struct Bracket {
     pub(super) kind: BracketKind,
     pub(super) open: usize,
     pub(super) close: usize,
-    /// The number of commas directly in the bracket.
+    /// The number of commas in the bracket, without those in inner brackets.
     pub(super) commas: usize,
-    /// True if the content of the bracket begins on a line of its own.
+    /// True if the content of the bracket begins on a new line after the opening bracket.
     pub(super) begins_line: bool,
     /// True if there is a comment at a place where the bracket may be broken.
     pub(super) has_comment: bool,
-    /// True if a line ends directly in the bracket, at a place where the layout would not break it.
+    /// True if a line of the source ends within an operand in the bracket, outside of inner brackets, where a blank may be.
     pub(super) has_line_end: bool,
-    /// True if the bracket is a list of short literals.
+    /// True if the bracket is a list of short literals, so that each line has as many of them as fit.
     pub(super) is_filled: bool,
 }
 

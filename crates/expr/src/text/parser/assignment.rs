@@ -32,8 +32,8 @@ enum PreviousMeaning {
 }
 
 impl<'s> Parser<'s, '_> {
-    /// Returns the kind of the assignment that begins at the current token; `None` if none begins there. An assignment begins with `name("labels")`
-    /// and a sign with `=`.
+    /// Returns the kind of the assignment that begins at the current token; `None` if none begins there. An assignment begins with `name("labels")`,
+    /// followed by a sign that ends in `=`, such as `=` or `+=`.
     pub(super) fn assignment_ahead(&self) -> Option<Assign> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;

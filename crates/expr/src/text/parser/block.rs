@@ -94,7 +94,8 @@ impl Parser<'_, '_> {
         Ok(Operand::new(Some(self.operator(name, &numbers, span)?), span))
     }
 
-    /// Returns the span of a line that would assign to a block: `c("i,j").block([0, 0], [2, 3]) = ..`; `None` if no such line begins here.
+    /// Returns the span of a line that would assign to a block, such as `c("i,j").block([0, 0], [2, 3]) = ..`; `None` if no such line begins at the
+    /// current token.
     pub(super) fn assigned_block_ahead(&self) -> Option<Span> {
         if !self.cursor.has_tensors || self.cursor.token.kind != TokenKind::Word {
             return None;

@@ -43,7 +43,7 @@ pub(super) struct Callee {
 pub(super) struct Keyword<'s> {
     pub(super) name: &'s str,
     pub(super) span: Span,
-    /// The position on the operand stack of the argument's value.
+    /// The index of the argument's value on the operand stack.
     pub(super) position: usize,
 }
 
@@ -277,8 +277,8 @@ impl<'s> Parser<'s, '_> {
         names.into_iter().find(|name| self.vocabulary.resolve(name).is_some())
     }
 
-    /// Returns the hint for `own`, an operator or a method of another language; `None` if there is none. In a text with tensors, names of tensor
-    /// operators of this language are not looked up.
+    /// Returns the hint for `own`, the name of an operator or a method in another language; `None` if there is no hint for it. In a text with
+    /// tensors, hints about tensors come first; any other hint is given only if no operator for tensors in cembra has this name.
     pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
         match self.cursor.has_tensors {
             true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
@@ -384,7 +384,8 @@ impl<'s> Parser<'s, '_> {
         begins
     }
 
-    /// Ends a call: binds the operands from `base` on of the operand stack to the callee's parameters, and makes the node of the call.
+    /// Ends a call: pops the operands at index `base` and above from the operand stack, binds them to the callee's parameters, and makes the node of
+    /// the call.
     pub(super) fn close_call(
         &mut self,
         target: Target,

@@ -6,8 +6,8 @@ use super::expression::{Operand, Shape};
 use crate::infix::Operation;
 use cembra_value::{Code, Diagnostic, Span};
 
-/// The operators and positions in an operand `a & b` or `a | b` without brackets, for the hint about a chained
-/// comparison. The operators `&` and `|` bind tighter than comparisons.
+/// The operators in `a & b` or `a | b` without brackets, and the positions of their operands. The hint about a chained comparison needs these
+/// positions, because `&` and `|` bind tighter than comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JunctionParts {
     operation: Operation,

@@ -1,6 +1,6 @@
 //! Arithmetic on integer literals: `30 * 24 * 3600 * 1000000` within one expression. At run time integers wrap around, but between literals an
-//! overflow is a mistake. So the exact result is computed while parsing, and a result that its type cannot hold is an error. A power of two integer
-//! literals becomes a literal, because `math.pow` converts integers to floats.
+//! overflow is a mistake. So the exact result is computed while parsing, and a result that its type cannot hold is an error. A power whose base and
+//! exponent are integer literals becomes a literal, because `math.pow` converts integers to floats.
 
 use super::Parser;
 use super::expression::Operand;
@@ -21,7 +21,7 @@ pub(crate) struct WrittenInteger {
 /// The suffix that makes an f64 of an integer's digits, except in a file with `numbers f32`.
 const FRACTION: &str = ".0";
 
-/// The result of an operation on integer literals, if the type of the result cannot hold it.
+/// The result of an operation on integer literals, if it does not fit in its type (i32 or i64).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum IntegerOverflow {
     /// The result is an integer that is too large for this type.
@@ -58,7 +58,7 @@ impl WrittenInteger {
     /// Returns the result of a unary operation on an integer literal; `None` if the result is not an integer.
     ///
     /// # Errors
-    /// If the type of the result cannot hold it.
+    /// If the result does not fit in its type (i32 or i64).
     pub(crate) fn prefixed(operation: Operation, operand: Self) -> Result<Option<Self>, IntegerOverflow> {
         match operation {
             Operation::Negate => WrittenInteger::fit(-i128::from(operand.value), operand.is_long),
@@ -70,7 +70,7 @@ impl WrittenInteger {
     /// Returns the result of a binary operation on integer literals; `None` if the result is not an integer.
     ///
     /// # Errors
-    /// If the type of the result cannot hold it.
+    /// If the result does not fit in its type (i32 or i64).
     pub(crate) fn combined(operation: Operation, left: Self, right: Self) -> Result<Option<Self>, IntegerOverflow> {
         let (x, y) = (i128::from(left.value), i128::from(right.value));
         // For two 64-bit integers, all these results fit into 128 bits.
@@ -112,7 +112,8 @@ impl WrittenInteger {
 }
 
 impl Parser<'_, '_> {
-    /// Returns the result of an operation on integer literals; `None` if an operand is not one. A result that its type cannot hold is reported.
+    /// Returns the result of an operation on integer literals; `None` if an operand does not consist of integer literals. A result that does not fit
+    /// in its type is reported.
     pub(super) fn written(&mut self, operation: Operation, operands: &[Operand], span: Span) -> Option<WrittenInteger> {
         let made = match *operands {
             _ if self.is_wide(operation) => return None,
@@ -140,8 +141,9 @@ impl Parser<'_, '_> {
         if self.rule.numbers == Numbers::Narrow { "f64" } else { FRACTION }
     }
 
-    /// Returns the node of a power of two integer literals; `None` if an operand is not one. `value` is the power's value, or `None` if its type
-    /// cannot hold it. If a type is declared, a power that an i64 cannot hold becomes a cast that fails at run time, as it would for data.
+    /// Returns the node of a power whose base and exponent are integer literals; `None` if one of them is not. `value` is the power's value, or
+    /// `None` if the type of the power cannot hold it. If the statement declares a type, a power that an i64 cannot hold becomes a cast to i64 that
+    /// fails at run time, like a cast of data.
     pub(super) fn written_power(
         &mut self,
         [left, right]: &[Operand; 2],

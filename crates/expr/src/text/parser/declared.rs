@@ -11,14 +11,15 @@ use crate::text::cursor::Stop;
 use crate::text::token::TokenKind;
 use cembra_value::{Code, Diagnostic, Span, Value};
 
-/// A declared type: its node, its span, and its effect on the operands of the declared value.
+/// A declared type: its node, its span, and the conversion that the type causes for operands of the declared expression. In `let y: f64 = x / 100`
+/// the operands `x` and `100` become f64.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Declared {
     /// The type, as a literal.
     node: NodeId,
     /// The place of the type.
     span: Span,
-    /// The effect of the type on the operands of the declared value; `None` if it has no effect on them.
+    /// The conversion that the type causes for operands of the declared expression; `None` if the type converts no operands.
     reach: Option<OperandConversion>,
 }
 

@@ -1,5 +1,6 @@
-//! Expressions: operator precedence with two explicit stacks, one for operands and one for unfinished forms. Nothing recurses, so sums, powers and
-//! `else if` chains of any length are loops. Unfinished brackets and conditions count towards the nesting limit.
+//! Reads expressions by operator precedence, with two explicit stacks: one for operands, and one for unfinished forms such as operators, brackets and
+//! conditions. Nothing recurses, so sums, powers and `else if` chains of any length are read by loops. Unfinished brackets and conditions count
+//! towards the nesting limit.
 
 use super::Parser;
 use super::call::Target;
@@ -51,12 +52,12 @@ pub(super) struct Operand {
     pub(super) node: Option<NodeId>,
     /// The span of the operand, including its brackets.
     pub(super) span: Span,
-    /// The form of the operand without brackets.
+    /// The syntactic form of the operand.
     pub(super) shape: Shape,
     /// The exact value, if the operand consists only of integer literals; else `None`.
     pub(super) written: Option<WrittenInteger>,
-    /// The operand's index among the operators that are recorded for the statement's declared type; `None` if that type cannot affect operands
-    /// inside of this operand.
+    /// The index of the operand's operator among the operators that are recorded for the statement's declared type; `None` if that type cannot affect
+    /// the operands of this operator.
     pub(super) part: Option<PartId>,
 }
 
@@ -66,7 +67,8 @@ impl Operand {
     }
 }
 
-/// A form that the parser has begun and not finished. Its operands are on the operand stack.
+/// A form, such as an operator, a bracket or a condition, that the parser has begun and not finished. The form's operands so far are on the operand
+/// stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Frame {
     /// A prefix operator (`not`, `-`), whose operand is being read.
@@ -97,7 +99,7 @@ pub(super) enum Frame {
 }
 
 impl Frame {
-    /// Returns true for unfinished forms that a closing bracket ends.
+    /// Returns true if a closing bracket ends this form, as for a call or a tuple.
     pub(super) fn is_bracket(&self) -> bool {
         matches!(
             self,
@@ -156,7 +158,7 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Pushes `operand` on the operand stack. Returns that an operator is expected next.
+    /// Pushes `operand` on the operand stack. Returns [`Expect::Operator`], because an operator may follow an operand.
     pub(super) fn push(&mut self, operand: Operand) -> Expect {
         self.operands.push(operand);
         Expect::Operator
@@ -297,7 +299,8 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Reports a prefix operator or form of the level `level` if it follows an operator that binds tighter.
+    /// Reports the prefix operator, `if`, `let` or `fn` at `span`, which has the level `level`, if it follows an operator that binds tighter, as in
+    /// `a * not b`.
     pub(super) fn check_prefix(&mut self, level: Level, span: Span) -> Result<(), Stop> {
         let before = match self.frames.last() {
             Some(Frame::Prefix { operation, .. } | Frame::Infix { operation }) => *operation,
@@ -493,7 +496,7 @@ impl<'s> Parser<'s, '_> {
         node.is_some_and(written)
     }
 
-    /// Makes a node of `operator` with the operands from `base` on of the operand stack.
+    /// Pops the operands at index `base` and above from the operand stack, and makes a node of `operator` with these operands.
     pub(super) fn make_of(&mut self, operator: &str, base: usize, span: Span) -> Result<Operand, Stop> {
         let count = self.operands.len() - base;
         let mut fields = std::mem::take(&mut self.arguments);
@@ -590,7 +593,8 @@ impl<'s> Parser<'s, '_> {
         }
     }
 
-    /// Completes the innermost unfinished form if the last operand may be its end. Returns true if it was completed.
+    /// Completes the innermost unfinished form if it is a conditional, an anonymous function or a local name that may end after the last operand.
+    /// Returns true if a form was completed.
     pub(super) fn complete_top(&mut self) -> Result<bool, Stop> {
         match self.frames.last() {
             Some(Frame::If { part: ConditionPart::Then | ConditionPart::Else, .. }) => self.complete_condition()?,

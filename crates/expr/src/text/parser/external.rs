@@ -1,5 +1,5 @@
 //! Statements that declare operators of the host application, such as `extern fn fx.rate(text, text): f64?`. With these declarations, a text can be
-//! type-checked without the host. Such an operator is a function of the text whose body is a call of the operator.
+//! type-checked without the host. The parser treats such an operator like a function that the text defines, whose body is a call of the operator.
 
 use super::Parser;
 use super::function::Function;
@@ -14,8 +14,8 @@ use cembra_value::{Code, Diagnostic, Span};
 pub(in crate::text) const EXTERN: &str = "extern";
 
 impl<'s> Parser<'s, '_> {
-    /// Returns true if the current token is `word` and the next token has the kind `next`. A word that is not reserved is a keyword only if this
-    /// holds.
+    /// Returns true if the current token is `word` and the next token has the kind `next`. A word that is not reserved, such as `test`, is a keyword
+    /// only before a token of a certain kind.
     pub(super) fn at_word_before(&self, word: &str, next: TokenKind) -> bool {
         let Token { kind, span, .. } = self.cursor.token;
         kind == TokenKind::Word && self.cursor.text(span) == word && self.cursor.peek().kind == next

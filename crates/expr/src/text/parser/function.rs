@@ -1,6 +1,6 @@
-//! Named functions: `fn f(x) = ..` is read once, with placeholders for its parameters, and every call copies the nodes that depend on them. Copying
-//! is a loop over the body's nodes, operands first; hash-consing makes equal copies one node. Inner functions that depend on the parameters are
-//! copied with parameters of their own.
+//! Named functions. A function `fn f(x) = ..` is read once, with placeholders for its parameters. Every call copies the nodes of the body that depend
+//! on the parameters. Copying is a loop over these nodes, operands first; hash-consing makes equal copies one node. Inner functions that depend on
+//! the parameters are copied with new parameters.
 
 use super::declared::Declared;
 use super::{Local, Meaning, NameMap, Operand, Parser, Symbol};
@@ -35,7 +35,7 @@ pub(super) struct Parameter<'s> {
     pub(super) declared: Option<Declared>,
 }
 
-/// A use of a function, a call or as a value, for which the function's body is copied.
+/// A use of a function, as the callee of a call or as a value. Each use copies the function's body.
 #[derive(Clone, Copy)]
 pub(super) struct Call {
     pub(super) span: Span,
@@ -44,7 +44,7 @@ pub(super) struct Call {
 }
 
 impl<'s> Function<'s> {
-    /// Returns a function whose calls become the operator `operator` of the host application.
+    /// Returns a function whose calls become nodes of `operator`, an operator of the host application.
     pub(super) fn of_operator(name: &'s str, parameters: Vec<&'s str>, operator: NameId) -> Self {
         Function { name, parameters, places: Vec::new(), body: Some(Body::Operator(operator)), value: None }
     }
@@ -57,7 +57,7 @@ impl Function<'_> {
     }
 }
 
-/// The nodes that a call of a function makes.
+/// The body of a function: the nodes that a call of the function makes.
 pub(super) enum Body<'s> {
     /// A call makes a node of this operator of the host application, applied to the arguments.
     Operator(NameId),

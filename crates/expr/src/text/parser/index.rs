@@ -1,4 +1,4 @@
-//! Records the definitions and uses of names that the parser reads in the name index, if an index was requested.
+//! Records in the name index where the text defines and uses names, if an index was requested.
 
 use super::Parser;
 use crate::name_index::{NameIndex, NameKind, Referent};
@@ -6,12 +6,12 @@ use crate::{Graph, NodeId};
 use cembra_value::Span;
 
 impl Parser<'_, '_> {
-    /// Records that the name at the span `name` is defined at that span.
+    /// Records that the text defines a name at the span `name`.
     pub(super) fn note_name(&mut self, kind: NameKind, name: Span, node: Option<NodeId>) {
         self.note_signature(kind, name, name, node);
     }
 
-    /// Records that the name at the span `name` is defined at that span; `signature` is the span of the name and its declaration.
+    /// Records that the text defines a name at the span `name`; `signature` is the span of the name and its declaration.
     pub(super) fn note_signature(&mut self, kind: NameKind, name: Span, signature: Span, node: Option<NodeId>) {
         if let Some(index) = &mut self.index {
             index.define(kind, name, signature, node);
@@ -42,7 +42,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Extends the declaration of the last recorded name so that it includes its labels.
+    /// Extends the declaration of the last recorded name so that it includes the labels after the name.
     pub(super) fn note_labels(&mut self, labels: Option<Span>) {
         if let (Some(last), Some(labels)) = (self.index.as_deref_mut().and_then(NameIndex::last), labels) {
             last.signature = last.name.to(labels);

@@ -21,8 +21,8 @@ pub(super) struct Labels {
 }
 
 impl Parser<'_, '_> {
-    /// Returns true at a bracket that contains exactly one string, if a tensor type occurs before it in the model. In a model without tensor types
-    /// such a bracket is a call with a string as its argument.
+    /// Returns true if the current token opens a bracket that contains exactly one string, and a tensor type occurs earlier in the model. In a model
+    /// without tensor types such a bracket is a call with a string as its argument.
     pub(super) fn at_labels(&self) -> bool {
         let mut ahead = self.cursor.ahead();
         self.cursor.has_tensors

@@ -1,5 +1,5 @@
-//! Forms with names of their own inside an expression: anonymous functions, `fn(x) = x + 1`, and local names, `let t = a + b in t * t`. Both forms
-//! extend to the end of the expression. In their bodies, their names hide equal names from outside.
+//! Forms inside an expression that define names: anonymous functions, `fn(x) = x + 1`, and local names, `let t = a + b in t * t`. Both forms extend
+//! to the end of the expression. In the body of a form, the names that it defines hide equal names from outside.
 
 use super::expression::{Expect, Frame, Operand};
 use super::function::Parameter;
@@ -97,8 +97,8 @@ impl<'s> Parser<'s, '_> {
         Ok(())
     }
 
-    /// Returns true if the `let` that is the current token may begin a local name. Otherwise it begins a statement, because it is first on its line
-    /// and outside of brackets or after an operator.
+    /// Returns true if the `let` that is the current token may begin a local name. Otherwise the `let` begins a statement: it is first on its line,
+    /// and either outside of brackets or after an operator.
     pub(super) fn may_begin_let(&self) -> bool {
         let behind_operator = matches!(self.frames.last(), Some(Frame::Prefix { .. } | Frame::Infix { .. }));
         !self.cursor.token.first_on_line || (self.cursor.brackets > 0 && !behind_operator)
@@ -163,7 +163,7 @@ impl<'s> Parser<'s, '_> {
         self.push(Operand::new(value.node, span.to(value.span)));
     }
 
-    /// Records the error that the value of the local name that begins at `form` is not followed by `in`.
+    /// Records the error that `in` is missing after the value of a local name. `form` is the span where the local name begins.
     pub(super) fn without_in(&mut self, form: Span) -> Stop {
         match self.innermost_bracket() {
             Some((open, _)) if ends_text(self.cursor.token.kind) => self.cursor.unclosed(open, "an operator or `in`"),

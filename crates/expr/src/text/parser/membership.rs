@@ -1,5 +1,6 @@
-//! Membership tests: `x in [a, b]`, `x in a..b`, and `x in e` for an array, a dictionary or a table `e`. Each may have `not in` in place of `in`.
-//! They bind like comparisons. Inside of a local name's value they need brackets, because `in` ends that value.
+//! Membership tests: `x in [a, b]`, `x in a..b`, and `x in e` for an array, a dictionary or a table `e`. Each test may have `not in` in place of
+//! `in`. Membership tests bind like comparisons. Inside of a local name's value (`let t = value in ..`) a test needs brackets, because `in` ends that
+//! value.
 
 use super::Parser;
 use super::call::Target;
@@ -24,7 +25,7 @@ impl Parser<'_, '_> {
         self.is_word(token) || token.kind == TokenKind::Not && self.is_word(self.cursor.peek())
     }
 
-    /// Reads `in` or `not in`, and the bracket of a list.
+    /// Reads `in` or `not in`, and the opening bracket if a list follows.
     pub(super) fn begin_membership(&mut self) -> Result<Expect, Stop> {
         self.reduce(COMPARISON)?;
         if let Some(operand) = self.operands.last()
@@ -95,7 +96,7 @@ impl Parser<'_, '_> {
         Ok(Operand { shape: Shape::Compared(right, None), ..Operand::new(node, made.span) })
     }
 
-    /// Returns true where the argument of `operator` for the parameter at `position` begins.
+    /// Returns true if the current token begins the argument of `operator` for the parameter at index `position`.
     pub(super) fn at_argument_of(&self, operator: &str, position: usize) -> bool {
         match self.frames.last() {
             Some(Frame::Call { target: Target::Operator(index), base, .. }) => {

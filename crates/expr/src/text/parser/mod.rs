@@ -586,7 +586,8 @@ fn bare_not_last(bare: Span) -> Diagnostic {
         .hint("write `let name = ..` or `output name = ..`")
 }
 
-/// Returns the bytes of a literal that count towards the limit: its size in a frame, and its text.
+/// Returns the number of bytes by which a literal counts towards the limit on literals: the size of its value in memory, including the content of a
+/// text.
 pub(crate) fn literal_bytes(value: &Value) -> usize {
     match value {
         Value::Tuple(fields) => fields.iter().map(literal_bytes).sum(),

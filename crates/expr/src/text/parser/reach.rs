@@ -58,12 +58,14 @@ impl StatementRecord {
         self.reaches |= reach.is_some();
     }
 
-    /// Records a result of integer literals that its type cannot hold, until the statement is complete.
+    /// Records a result of integer literals that does not fit in its type. The result is reported at the end of the statement, unless the statement's
+    /// declared type can hold it.
     pub(super) fn overflow(&mut self, problem: Diagnostic, span: Span, fits_long: bool) {
         self.overflows.push(Overflow { problem, span, fits_long, power: None });
     }
 
-    /// Records `node` as a power of integer literals. The type of the power may be unable to hold its result.
+    /// Records that `node` is the power of integer literals at `span`. This has an effect only if the power was recorded because it does not fit in
+    /// its type.
     pub(super) fn note_power(&mut self, node: NodeId, span: Span) {
         if let Some(overflow) = self.overflows.last_mut().filter(|overflow| overflow.span == span) {
             overflow.power = Some(node);
@@ -174,12 +176,13 @@ impl Parser<'_, '_> {
         self.operator(name, &[node, qtype], place)
     }
 
-    /// Returns true if results that their types cannot hold must wait for the end of the statement, because a declared type may make them fit.
+    /// Returns true if a result that does not fit in its type is reported only at the end of the statement, because the statement's declared type may
+    /// be able to hold it.
     pub(super) fn may_be_reached(&self) -> bool {
         self.noted.reaches
     }
 
-    /// Reports the recorded results that their types cannot hold.
+    /// Reports the recorded results of integer literals that do not fit in their types.
     pub(super) fn report_overflows(&mut self) {
         let mut told: Option<Span> = None;
         for Overflow { problem, span, .. } in std::mem::take(&mut self.noted.overflows) {

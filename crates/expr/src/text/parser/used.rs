@@ -1,5 +1,5 @@
-//! Statements that use files: `use "common.cem"`. A file is read once, at its first use, with a namespace of its own. Its definitions, and those of
-//! the files that it uses, become names of every file that uses it.
+//! Statements that use files: `use "common.cem"`. A file is read once, at its first use, with a namespace of its own. The definitions of a file, and
+//! those of the files that it uses, become names in every file that uses it.
 
 use super::call::Callee;
 use super::numbers::FileRule;

@@ -41,8 +41,8 @@ impl<'g> Printer<'g> {
         true
     }
 
-    /// Returns the operands of the node `id` that a declared type applies to; `None` if the type does not apply to the operands of this node. It
-    /// never applies to a node that is printed as a name.
+    /// Returns the operands of the node `id` that a declared type applies to; `None` if the type does not apply to the operands of this node. A
+    /// declared type never applies to the operands of a node that is printed as a name.
     pub(super) fn passed_by(&self, id: NodeId, reach: OperandConversion) -> Option<&'g [NodeId]> {
         let Node::Operator(name, operands) = self.graph.node(id) else { return None };
         let name = self.graph.name(name);
@@ -51,7 +51,8 @@ impl<'g> Printer<'g> {
         (!is_call && reach.passes(name)).then(|| passed(name, operands))
     }
 
-    /// Returns the operand of the mark `id` if parsing the operand without the mark adds the mark again; `None` otherwise.
+    /// Returns the operand of the mark `id` if the mark need not be printed, because parsing the operand without the mark adds it again; `None`
+    /// otherwise.
     pub(super) fn unmarked(&self, id: NodeId, reach: OperandConversion) -> Option<NodeId> {
         let (of, scalar) = self.marked(id)?;
         let is_named = self.lets.get(id.index()).copied().flatten().is_some();
@@ -59,7 +60,8 @@ impl<'g> Printer<'g> {
         (is_marked && reach.marks(self.graph, of)).then_some(of)
     }
 
-    /// Returns the operand of a `DECLARED_OPERAND` mark, and the number type that it is converted to; `None` for other nodes.
+    /// Returns the operand of the mark `id` (an operator `core._declared_operand`), and the number type that the operand is converted to; `None` for
+    /// other nodes.
     pub(super) fn marked(&self, id: NodeId) -> Option<(NodeId, Scalar)> {
         let Node::Operator(name, &[of, qtype]) = self.graph.node(id) else { return None };
         let Node::Literal(Value::Type(QType::Scalar(scalar))) = self.graph.node(qtype) else { return None };

@@ -238,7 +238,8 @@ impl Grower<'_> {
         self.chosen(&there).unwrap_or_else(|| self.new_array(scalar, size, 0.8))
     }
 
-    /// Returns a new array of `size` elements of type `scalar`. `inputs` is the share of inputs among arrays small enough for literals.
+    /// Returns a new array of `size` elements of type `scalar`. A small array is an input with the probability `inputs`, and otherwise a literal; a
+    /// large array is always an input.
     pub(super) fn new_array(&mut self, scalar: Scalar, size: usize, inputs: f64) -> NodeId {
         let random = &mut *self.pool.random;
         let value = arrays::array(random, scalar, size, self.pool.config);
@@ -325,7 +326,8 @@ impl Grower<'_> {
         self.given(Value::ArrayShape(self.kind, size), 0.5)
     }
 
-    /// Returns a node that has the value `value`: a new input, or a literal if the value is small. `inputs` is the share of inputs.
+    /// Returns a node that has the value `value`. A small value becomes a new input with the probability `inputs`, and otherwise a literal; a large
+    /// value always becomes a new input.
     pub(super) fn given(&mut self, value: Value, inputs: f64) -> NodeId {
         let is_small = arrays::sizes(&value).iter().all(|size| *size < 8);
         if is_small && !self.pool.chance(inputs) {

@@ -211,7 +211,7 @@ impl Growth<'_> {
         made
     }
 
-    /// Adds views in patterns that rewrite rules match: views of views, and views before other operations.
+    /// Adds combinations of nodes that a rewrite rule may replace: views of views, and views before other operations.
     pub(super) fn pattern_of_views(&mut self) -> NodeResult {
         let x = self.any();
         let extents = self.graph.extents(x).to_vec();

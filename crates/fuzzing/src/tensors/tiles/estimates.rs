@@ -1,7 +1,7 @@
-//! The norm (size of the elements) that the evaluator must estimate for a tile before it computes the tile, from the norms `s`, or `s1` and `s2`,
-//! of the operands' tiles. The estimate is `s1 + s2` for a sum, `s1 s2 V` for products of the elements of tiles with V elements, `s1 s2 K^2 B` for
-//! each product of tiles with K summed indices in each of B batches, and `s K sqrt(K)` for a sum over K elements. A tile whose estimate is below
-//! the threshold must be absent.
+//! Computes the norm (size of the elements) that the evaluator must estimate for a tile before it computes the tile. The estimate depends on the norm
+//! `s` of the operand's tile, or on `s1` and `s2` for two operands. It is `s1 + s2` for a sum of two tiles, `s1 s2 V` for an elementwise product of
+//! tiles with V elements, `s1 s2 K^2 B` for a matrix product of tiles (summed over K indices, in each of B batches), and `s K sqrt(K)` if each
+//! element is a sum over K elements. A tile whose estimate is below the threshold must be absent.
 
 use super::meaning::walk;
 use cembra::tensor::{Labels, Reduction};

@@ -1,6 +1,6 @@
 //! Tests the functions on tiled tensors that are not operations of graphs: reductions to a number, changes of the tiling, slices, blocks, maps,
-//! dropping tiles, partial products. Each result is compared with the result on dense tensors. With several threads, and with lazy tiles (computed
-//! on demand), a result must have the same bits.
+//! dropping tiles, partial products. Each result is compared with the result on dense tensors. The bits of a result must not depend on the number of
+//! threads, or on whether tiles are lazy (computed on demand).
 
 use super::judge::{BrokenLaw, Checked, check_bits, check_norms, wrong_of};
 use super::meaning::floats;
@@ -24,7 +24,8 @@ struct TensorPair {
     settings: Settings,
 }
 
-/// Tests the functions on tiled tensors that are not operations of graphs, with a random tiled tensor. Returns the law that is broken, if any.
+/// Tests the functions on tiled tensors that are not operations of graphs, with a random tiled tensor. Returns the first broken law (property that
+/// must hold), if any.
 pub(super) fn check(random: &mut Rng) -> Result<Option<Finding>, Error> {
     let rank = random.usize(..=3);
     let extents: Vec<usize> = (0..rank).map(|_| *pick(random, &[0, 1, 2, 3, 5, 7, 11])).collect();

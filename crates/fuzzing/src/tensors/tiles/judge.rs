@@ -1,12 +1,13 @@
 //! Checks the laws for programs on tiled tensors:
 //!
-//! - The value of each operation follows from the values of its operands, up to the rounding of sums in any order. Tiles are absent exactly where
-//!   absent tiles imply it, or where the norm is below the threshold. The norm of each tile is the norm of its elements.
+//! - The value of each operation follows from the values of its operands, up to the rounding of sums in any order. A tile of the value is absent
+//!   exactly if absent tiles of the operands imply it, or if its norm is below the threshold. The stored norm of each tile is the norm of its
+//!   elements.
 //! - Bits, norms, tiles and errors do not depend on threads, ranks, blocks, byte limits, reused memory, the backend, or whether tiles are stored or
 //!   computed on demand. Input tensors do not change.
 //! - A plan has the same steps as the evaluation, and the same errors about limits.
 //!
-//! A program that breaks a law is made smaller.
+//! A program that breaks a law is reduced: to one output, and as few tiles as possible.
 
 use super::estimates;
 use super::meaning::{self, Meaning, Origin, Value, floats, is_zero};
@@ -94,12 +95,12 @@ impl TileJudge {
         TileJudge { interpreter, native, link, report: TileReport::default() }
     }
 
-    /// Returns the interpreter as the evaluator of expressions on elements. It computes one operator after the other.
+    /// Returns the interpreter, for the evaluation of expressions on elements. The interpreter computes one operator after the other.
     pub(super) fn host(&self) -> impl Elements {
         self.interpreter.host()
     }
 
-    /// Returns the law that `program` breaks, for its smallest part that shows this; `None` if all laws hold.
+    /// Returns the law that `program` breaks, with a smaller program that breaks the same law, if one was found; `None` if all laws hold.
     pub(super) fn judge(&mut self, program: &Program) -> Result<Option<Finding>, Error> {
         wrong_of(self.check(program))?.map(|wrong| self.shown(program, wrong)).transpose()
     }

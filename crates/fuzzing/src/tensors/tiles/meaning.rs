@@ -1,6 +1,6 @@
-//! Computes the expected results of operations on tensors with absent tiles, one element at a time, and the tolerance for each element. No tiles
-//! are used: each element has an origin, which tells whether it comes from an absent tile. The expected elements of maps, views, minima and maxima
-//! are exact. Sums and products are computed in f64, and may differ by the rounding of their terms in any order.
+//! Computes the expected results of operations on tensors with absent tiles, one element at a time, and the tolerance for each element. No tiles are
+//! used: each element has an origin, which tells whether it comes from an absent tile. The expected elements of maps, views, minima and maxima are
+//! exact. Expected sums and products are computed in f64; the tolerance covers the rounding errors if the terms are added in another order.
 
 use cembra::tensor::{Data, Labels, Reduction, Slice, Tensor};
 use cembra::{Error, Scalar};
@@ -76,7 +76,8 @@ pub(super) struct Meaning {
     /// The tolerance of each element. It is infinite where a sum may overflow if its terms are added in a certain order. `None` if all elements are
     /// exact.
     distances: Option<Vec<f64>>,
-    /// The additional tolerance of each element, as a multiple of the threshold, because tiles of intermediate values may be dropped.
+    /// The additional tolerance of each element, because tiles of intermediate values may be dropped: a multiple of the norm below which tiles are
+    /// dropped.
     pub(super) screened: f64,
 }
 
@@ -100,7 +101,7 @@ fn limits(scalar: Scalar) -> (f64, f64, f64) {
 }
 
 /// Returns the expected value of `node` from the values of its operands; `None` for operations that tiled tensors lack. `numbers` has the bits of
-/// operands that are numbers, because operators may depend on literals.
+/// each operand that is a literal number, because operators may depend on literals; `None` for other operands.
 pub(super) fn of_node(
     node: &Node,
     operands: &[&Value],
@@ -202,8 +203,8 @@ fn strides(extents: &[usize]) -> Vec<usize> {
     (0..extents.len()).map(|axis| extents[axis + 1..].iter().product()).collect()
 }
 
-/// Visits all indices of a tensor with the extents `extents`, in row-major order. For each index, calls `visit` with the positions that the lists
-/// of strides in `strides` give for it.
+/// Visits all indices of a tensor with the extents `extents`, in row-major order. For each index, calls `visit` with one position per list in
+/// `strides`: the sum of the index's numbers, each times the stride of its axis.
 pub(super) fn walk(extents: &[usize], strides: &[Vec<usize>], mut visit: impl FnMut(&[usize])) {
     let mut index = vec![0; extents.len()];
     let mut positions = vec![0; strides.len()];

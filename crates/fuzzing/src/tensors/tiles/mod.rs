@@ -1,6 +1,6 @@
 //! The fuzzer for tiled tensors: random graphs and statements in random tilings, and functions on tiled tensors that are not operations of graphs.
-//! Results are compared with the expected values. They must not change in any bit with the number of threads, blocks, ranks, the backend, or
-//! whether tiles are lazy (computed on demand). A program depends only on the seed and the program's number.
+//! Results are compared with the expected values. The bits of a result must not depend on the number of threads, blocks and ranks, on the backend, or
+//! on whether tiles are lazy (computed on demand). A program depends only on the seed and the program's number.
 
 mod estimates;
 mod functions;
@@ -29,11 +29,11 @@ pub struct TileReport {
     pub graphs: u64,
     /// The number of random statements that were tried.
     pub statements: u64,
-    /// The number of tensors on which the functions outside of graphs were tested.
+    /// The number of tensors on which the functions that are not operations of graphs were tested.
     pub functions: u64,
     /// The number of graphs and statements that were evaluated without an error.
     pub evaluated: u64,
-    /// The number of invalid graphs, which the evaluator rejected as it must.
+    /// The number of graphs and statements that the evaluator rejected because they are invalid.
     pub refused: u64,
     /// The number of rejected graphs in which an operation combines axes with different tilings.
     pub unlike: u64,

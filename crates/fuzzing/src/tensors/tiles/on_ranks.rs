@@ -20,7 +20,7 @@ const STALL: Duration = Duration::from_secs(60);
 
 impl Program {
     /// Evaluates the nodes `asked` on `size` ranks, each a thread, and returns the outcome of each rank. With `link`, this process is one of the
-    /// ranks, and evaluates the nodes only on its own rank.
+    /// ranks, and the only outcome is that of its own rank.
     pub(super) fn on_ranks<E: Elements>(
         &self,
         size: usize,

@@ -1,6 +1,6 @@
 //! Random tiled tensors, in which some tiles are absent, zero, or have small elements. The module also makes lazy versions of tiled tensors, whose
-//! tiles are computed on demand: requests are counted, some tiles fail, and norms may be unknown. Finally, it has the content of a tiled tensor in
-//! a form that can be compared.
+//! tiles are computed on demand: requests are counted, some tiles fail, and norms may be unknown. `TiledContents` is a copy of a tiled tensor for
+//! comparisons.
 
 use crate::config::{chance, pick};
 use cembra::tensor::{Slice, Tensor, TensorErrorKind};
@@ -26,7 +26,7 @@ pub(super) struct Sparsity {
 }
 
 impl Sparsity {
-    /// Returns random shares; some tiles are small only if `is_screened`.
+    /// Returns random fractions of absent and zero tiles. The fraction of small tiles is 0 unless `is_screened` is set.
     pub(super) fn new(random: &mut Rng, is_screened: bool) -> Sparsity {
         Sparsity {
             share: *pick(random, &[0.0, 0.2, 0.5, 0.5, 0.8, 0.8, 1.0, 1.0, 1.0]),
@@ -35,7 +35,7 @@ impl Sparsity {
         }
     }
 
-    /// Returns the elements of `tensor` as a tiled tensor with the tiling `tiling`. Tiles are left out at random, so their elements are lost.
+    /// Makes a tiled tensor with the tiling `tiling` from the elements of `tensor`. Random tiles are left out, set to zero or scaled down.
     pub(super) fn tiled(&self, random: &mut Rng, tensor: &Tensor, tiling: &Tiling) -> Result<Tiled, Error> {
         match tensor.scalar_type() {
             Scalar::Float32 => self.of::<f32>(random, tensor, tiling),
@@ -70,8 +70,8 @@ fn slices(tiling: &Tiling, number: u64) -> Vec<Slice> {
     slices_of(tiling, &tiling.ranges(number).unwrap_or_default())
 }
 
-/// Returns the slices of a dense tensor that have the indices `ranges` in `tiling`. The indices of a slice count from 0, while an axis of `tiling`
-/// may begin at any index.
+/// Converts `ranges`, the ranges of indices on the axes of `tiling`, to slices of a dense tensor. A slice counts indices from 0, while an axis of
+/// `tiling` may begin at any index.
 pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     let slice = |(range, axis): (&Range<i64>, &Tiling1)| Slice {
         start: range.start.abs_diff(axis.lower()) as usize,
@@ -81,7 +81,7 @@ pub(super) fn slices_of(tiling: &Tiling, ranges: &[Range<i64>]) -> Vec<Slice> {
     ranges.iter().zip(tiling.axes()).map(slice).collect()
 }
 
-/// Returns the row-major positions that the elements of tile `number` have in the dense tensor.
+/// Returns the indices of the elements of tile `number` among the elements of the dense tensor in row-major order.
 pub(super) fn positions(tiling: &Tiling, number: u64) -> Vec<usize> {
     let (slices, extents) = (slices(tiling, number), tiling.extents());
     let mut all = vec![0];
@@ -189,7 +189,7 @@ impl TiledContents {
         Some(self.elements[position].iter().map(|bits| f64::from_bits(*bits)).collect())
     }
 
-    /// Describes the first tile whose stored norm differs from the norm of its elements; `None` if all stored norms are right.
+    /// Describes the first tile whose stored norm differs from the norm of the tile's elements; `None` if all stored norms are right.
     pub(super) fn wrong_norm(&self) -> Option<String> {
         for ((number, norm), elements) in self.tiles.iter().zip(&self.norms).zip(&self.elements) {
             let elements: Vec<f64> = elements.iter().map(|bits| f64::from_bits(*bits)).collect();

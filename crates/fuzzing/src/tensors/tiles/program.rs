@@ -1,5 +1,5 @@
 //! Programs on tiled tensors: a graph, tensors for its leaves, and options. A program is evaluated in many ways that must give equal results. The
-//! expected results are computed in `meaning`.
+//! module `meaning` computes the expected results.
 
 use super::operands::{FailingTiles, LazyTensor, Promise, TiledContents};
 use crate::config::pick;
@@ -20,7 +20,7 @@ pub(super) struct Program {
     /// The tiled tensors for the leaves, in the order of the leaves.
     pub(super) inputs: Vec<Tiled>,
     pub(super) outputs: Vec<TensorNodeId>,
-    /// The tilings of the axes of leaves, by extent.
+    /// The tilings of the leaves' axes, one for each extent of an axis.
     pub(super) tilings: Tilings,
     pub(super) settings: Settings,
 }
@@ -58,8 +58,8 @@ impl Settings {
         Options::default().threshold(self.threshold).screen(self.is_screened).segment(self.segment)
     }
 
-    /// Returns an evaluator with the options `options`, and the matrix product of these settings. `options` may differ from the result of
-    /// [`options`](Self::options) only in options that change no bit.
+    /// Returns an evaluator with the options `options`, and with the implementation of matrix products that these settings choose. `options` may
+    /// differ from the result of [`options`](Self::options) only in options that do not change any bit of a value.
     pub(super) fn evaluator(&self, options: Options) -> Evaluator {
         let run = Evaluator::new(options);
         if self.is_by_library { run.matrices(Arc::new(LibraryProduct)) } else { run }
@@ -121,8 +121,8 @@ impl Program {
         of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
     }
 
-    /// Returns true if a request for only the outputs fuses operators in the same way as a request for all values that become tiled tensors
-    /// ([`RequestedNodes::Made`]).
+    /// Returns true if the evaluator fuses the same operators for a request of only the outputs as for a request of all values that become tiled
+    /// tensors ([`RequestedNodes::Made`]).
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
         let (asked, least) = (self.asked(RequestedNodes::Made), self.asked(RequestedNodes::Outputs));
@@ -146,8 +146,8 @@ impl Program {
         cuts
     }
 
-    /// Returns for each leaf the most requests for one of its tiles that an evaluation may make: one for each fused expression, and one for each
-    /// other operation, that reads the leaf. `None` for a leaf that is broadcast (read for more indices than it has).
+    /// Returns for each leaf how often an evaluation may request any one of its tiles: at most once per operation that reads the leaf, where fused
+    /// operators count as one operation. `None` for a leaf that is broadcast (read for more indices than it has).
     pub(super) fn reads(&self, asked: &[TensorNodeId]) -> Vec<Option<u32>> {
         let needed = self.graph.needed(&self.outputs);
         let mut times = vec![0_u32; self.graph.len()];
@@ -185,7 +185,8 @@ impl Program {
         seen(run.evaluate(&self.graph, asked, &inputs, elements))
     }
 
-    /// Evaluates the nodes `asked` with lazy tensors for some leaves. Also returns for each leaf the most requests for one of its tiles.
+    /// Evaluates the nodes `asked` with lazy tensors for some leaves. Also returns for each leaf the number of requests for the tile that was
+    /// requested most often; 0 for a leaf that is not lazy.
     pub(super) fn lazy_outcome(
         &self,
         run: &Evaluator,

@@ -1,6 +1,6 @@
-//! Tests random assignments to tensors (those of `cembra fuzz --tensors`) on tiled tensors. The statements are parsed and compiled through the
-//! public interface, compared with explicit sums over all labels, and judged like random graphs. Tensors are used directly, or as blocks of larger
-//! tensors. Elements are small integers, so all results are exact.
+//! Tests random assignments to tensors (those of `cembra fuzz --tensors`) on tiled tensors. The statements are parsed and compiled through the public
+//! interface. Their values are compared with explicit sums over the index labels, and judged like the values of random graphs. Tensors are used
+//! directly, or as blocks of larger tensors. Elements are small integers, so all results are exact.
 
 use super::judge::{TileJudge, check_bits, wrong_of};
 use super::operands::{ALL, Sparsity};

@@ -26,8 +26,8 @@ fn refused(path: &Path, why: impl std::fmt::Display) -> Diagnostic {
 }
 
 impl Folder {
-    /// Opens the folder at `path`, and creates it if it does not exist. `most` is the most bytes that its files may have
-    /// together. Fails if other users can write to the folder.
+    /// Opens the folder at `path`, and creates it if it does not exist. `most` is the maximum size of all files in the folder
+    /// together, in bytes. Fails if other users can write to the folder.
     pub(super) fn open(path: &Path, most: u64) -> Result<Folder, Diagnostic> {
         create(path).map_err(|e| refused(path, e))?;
         // Links are resolved once, here, so that the folder which is checked is the folder which is used.
@@ -55,7 +55,7 @@ impl Folder {
         if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
     }
 
-    /// Writes `entry` as the cache entry of `key`. A failure is ignored, as the code is then compiled again.
+    /// Writes `entry` as the cache entry of `key`. A failure is ignored: the code will be compiled again when it is needed.
     pub(super) fn write(&self, key: &Key, entry: &[u8]) {
         if self.try_write(key, entry).is_ok()
             && self.held.fetch_add(entry.len() as u64, Ordering::Relaxed) + entry.len() as u64 > self.most

@@ -1,5 +1,5 @@
-//! Keys of the code cache: a hash of everything that machine code depends on. The hash names a cache entry's file and keys
-//! its checksum, so an entry that was damaged, truncated, or renamed fails the check.
+//! Keys of the code cache: a hash of everything that machine code depends on. The hash is the name of a cache entry's file,
+//! and the key of the entry's checksum. So an entry that was damaged, truncated or renamed fails the check.
 
 use super::super::isa::{Codegen, Tier};
 use cembra_plan::{Binding, Plan};

@@ -47,16 +47,16 @@ impl CodeCache {
     /// The default limit for the size of a cache folder: 256 MiB for all its files together.
     pub const MOST_BYTES: u64 = 256 << 20;
 
-    /// Opens a folder as a cache. If it does not exist, it is created with access for its owner only.
+    /// Opens a folder as a cache. A folder that does not exist is created, with access for this user only.
     ///
     /// # Errors
-    /// If the folder cannot be created or read; if it, or a folder above it, belongs to another user or can be written by
-    /// others; or if the system has no Unix permissions.
+    /// If the folder cannot be created or read, if the folder or one above it belongs to another user or can be written by
+    /// others, or if the system has no Unix permissions.
     pub fn open(folder: impl AsRef<Path>) -> Result<CodeCache, Diagnostic> {
         CodeCache::open_within(folder, CodeCache::MOST_BYTES)
     }
 
-    /// Opens a folder as a cache of about `most` bytes at most. If it grows larger, its oldest files are removed.
+    /// Opens a folder as a cache of about `most` bytes at most. If the folder grows larger, its oldest files are removed.
     ///
     /// # Errors
     /// The errors of [`open`](CodeCache::open).
@@ -66,7 +66,7 @@ impl CodeCache {
         Ok(CodeCache(Arc::new(Inner { folder, hits, misses, damaged, bypassed })))
     }
 
-    /// Returns the counts of cache hits, misses and other events since the cache was opened, through any of its clones.
+    /// Returns the counts of cache hits, misses and other events since the cache was opened. Events of all clones of this value count.
     #[must_use]
     pub fn counters(&self) -> CacheCounters {
         let Inner { folder: _, hits, misses, damaged, bypassed } = &*self.0;
@@ -75,8 +75,8 @@ impl CodeCache {
         CacheCounters { hits, misses, damaged, bypassed, ..CacheCounters::default() }
     }
 
-    /// Takes the machine code of a plan from the cache, or compiles it as [`compile`](crate::compile) does and stores it. A
-    /// failure to store it is ignored.
+    /// Takes the machine code of a plan from the cache, or compiles the plan as [`compile`](crate::compile) does and stores
+    /// the code in the cache. A failure to store the code is ignored.
     ///
     /// # Errors
     /// The errors of [`compile`](crate::compile).

@@ -12,7 +12,7 @@ use cembra_runtime::{Addition, Scalar};
 /// The state of an aggregation over the groups of an array. Strips (blocks of consecutive elements) are added to it one after the other.
 pub type Accumulator = Box<dyn AggregateState>;
 
-/// Makes the accumulator of the aggregate `gathers` for elements of type `scalar`; `None` if elements of this type have no such aggregate.
+/// Makes the accumulator for the quantity `gathers` of elements of type `scalar`; `None` if elements of this type have no such quantity.
 #[must_use]
 pub fn accumulator(gathers: Quantity, scalar: Scalar) -> Option<Accumulator> {
     use Scalar::{Float32, Float64, Int32, Int64};

@@ -25,7 +25,7 @@ pub(super) fn runs(
 }
 
 /// Writes to `to`, for each element of a strip (a block of `len` elements from `start` on), the value of the element's group. Writes to `there`
-/// whether this value is present. `values` are the values of the groups from `first` on; `to` must have the type of `values`.
+/// whether this value is present. `values` has one value per group, from the group `first` on; `to` must have the type of `values`.
 ///
 /// # Panics
 /// If `to`, `there` or the data of the groups is shorter than the strip needs.

@@ -11,22 +11,22 @@ use multiversion::multiversion;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The least or greatest element of a group so far, and whether the group has had an element.
+/// The least or greatest element of a group so far, and whether the group has had any element yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Best<T> {
     best: T,
     is_there: bool,
 }
 
-/// Returns true if `new` replaces the earlier element `before` as the best so far. A NaN always replaces it, even if
-/// `before` is a NaN, because all NaNs count as the same.
+/// Returns true if `new` replaces the earlier element `before` as the best so far. A `new` that is a NaN always
+/// replaces `before`, even another NaN, because all NaNs count as the same.
 #[inline(always)]
 pub(super) fn is_better<T: Element, const MAX: bool>(new: T, before: T) -> bool {
     (if MAX { new > before } else { new < before }) | new.is_nan()
 }
 
-/// Returns the greater of two elements if `MAX` is set, else the lesser: the first if they are equal, and a NaN if
-/// there is one.
+/// Returns the greater of two elements if `MAX` is set, else the lesser. If the elements are equal, the result is the
+/// first; if one is a NaN, the result is a NaN.
 #[inline(always)]
 pub(crate) fn better<T: Element, const MAX: bool>(first: T, second: T) -> T {
     if is_better::<T, MAX>(second, first) { second } else { first }
@@ -42,8 +42,8 @@ const CHAINS: usize = 4;
 pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
-    /// The initial value of the minimum or maximum: the least (or greatest) value of the type, which every element
-    /// replaces or equals.
+    /// The initial value of the maximum (minimum): the least (greatest) value of the type, which every element replaces
+    /// or equals.
     pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
 
     /// The better of two numbers, in one instruction. If one of them is a NaN the result is arbitrary; callers do not
@@ -146,8 +146,8 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     }
 }
 
-/// Finds the greatest present element of a range (the least without `greatest`), and returns its index; the index of
-/// the first if several are equal. `None` if no element is present.
+/// Returns the index of the greatest present element of the range `part`, or of the least element if `greatest` is
+/// false. If several elements are equal, the first counts. `None` if no element of the range is present.
 #[multiversion(targets("x86_64+avx512f+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+fma+bmi1+bmi2+lzcnt+popcnt"))]
 pub(crate) fn place_of_best<T: Element>(
     values: &[T],

@@ -1,6 +1,6 @@
-//! Aggregates arrays by group, strip by strip (a strip is a block of consecutive elements). There is one group of all
-//! elements, or groups are contiguous and may continue in the next strip, or a group is given for each element. The
-//! trait `Aggregate` defines an aggregate, such as a sum; [`Table`] holds its states for all groups.
+//! Aggregates arrays by group, strip by strip (a strip is a block of consecutive elements). All elements are one group,
+//! or groups are contiguous and may continue in the next strip, or a group is given for each element. The trait
+//! `Aggregate` defines an aggregate, such as a sum; [`Table`] holds its states for all groups.
 
 use super::bits::{Bits, each_one};
 use super::window::{StripElements, WINDOW, pick};
@@ -82,8 +82,8 @@ pub(super) trait Aggregate: Debug + Send {
 /// elements are added one by one.
 const STRAYS: u32 = 8;
 
-/// Calls `add` with the group and the value of each element that is present and in a group, in order. It may also call
-/// `add` with `spare` in place of the group and an arbitrary value, for other elements.
+/// Calls `add` with the group and the value of each element that is present and in a group, in order. For an element
+/// that is missing or in no group, this function may call `add` with `spare` as the group and an arbitrary value.
 #[inline(always)]
 pub(super) fn each_grouped<T: Copy>(
     strip: StripElements<'_, T>,
@@ -116,7 +116,8 @@ pub(super) fn each_grouped<T: Copy>(
     each_one(word, |one| add(rest[one] as usize, rest_values[one]));
 }
 
-/// The accumulator of an aggregation over the groups of an array. Strips (blocks of consecutive elements) are added one after the other.
+/// The accumulator of an aggregation, such as a sum per group. Strips (blocks of consecutive elements) of an array are added to it one after the
+/// other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other, then `end`. For some sums, the caller may add the elements of
 /// a strip itself, by `chains` and `added` in place of `feed`.

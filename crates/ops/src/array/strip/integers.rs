@@ -44,7 +44,7 @@ pub(super) struct Total<T> {
     count: i64,
 }
 
-/// The aggregate that is a sum of integers, or their product if `MULTIPLIES` is set.
+/// The aggregate that is the sum of a group's integers, or the product if `MULTIPLIES` is set.
 #[derive(Debug)]
 pub(super) struct Integers<T, const MULTIPLIES: bool>(PhantomData<T>);
 

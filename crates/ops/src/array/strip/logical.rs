@@ -1,6 +1,6 @@
 //! The aggregates `any` and `all` of booleans per group, for arrays that are processed in strips (blocks of consecutive
-//! elements). One value decides the result: true for `any`, false for `all`. The state of a group tells whether an
-//! element has this value, and whether an element is missing.
+//! elements). An element with a certain value decides the result: true for `any`, false for `all`. The state of a group
+//! tells whether an element has this value, and whether an element is missing.
 
 use super::bits::{Bits, each_one};
 use super::groups::Aggregate;

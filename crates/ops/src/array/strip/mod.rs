@@ -1,7 +1,7 @@
 //! Aggregations and scans that process an array in strips: blocks of consecutive elements that are small enough for the
-//! first-level cache. A program over arrays can so aggregate elements as soon as it has computed them. Results equal
-//! those of the reference kernels on whole arrays bit for bit, wherever the array is cut. This module does not depend
-//! on edges, values and programs; callers check sizes.
+//! first-level cache. So a program over arrays can aggregate elements as soon as it has computed them. Results equal
+//! those of the reference kernels on whole arrays bit for bit, wherever the array is cut. This module does not use the
+//! types for edges, values and programs; its callers must check sizes.
 
 mod accumulator;
 mod bits;
@@ -28,8 +28,8 @@ pub(crate) use typed::Element;
 
 use cembra_runtime::Scalar;
 
-/// A strip: a block of consecutive elements of an array. Bits begin at bit 0 of the first word. The value of a missing
-/// element is arbitrary, and so are the bits after the last element.
+/// A strip: a block of consecutive elements of an array. The bits of booleans and of presence begin at bit 0 of the
+/// first word. The value of a missing element is arbitrary, and so are the bits after the last element.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip<'a> {
     /// The elements of the strip. The slice has at least `len` elements.
@@ -59,7 +59,8 @@ pub enum StripData<'a> {
     Float64(&'a [f64]),
 }
 
-/// The memory that results of an aggregation or scan are written to, by type, from index 0 on. Bits are written in whole words.
+/// The memory that results of an aggregation or scan are written to, by type, from index 0 on. The bits of boolean results are written as whole
+/// 64-bit words.
 #[derive(Debug)]
 pub enum StripValues<'a> {
     /// The results are units, which have no data.
@@ -106,7 +107,7 @@ pub struct Fold {
 }
 
 impl Fold {
-    /// Returns true if every group has a result when it has elements and none of them is missing.
+    /// Returns true if each group with at least one element, and no missing element, has a result.
     #[must_use]
     pub const fn is_there_of_full(self) -> bool {
         is_there(if matches!(self.gathers, Quantity::Missing) { 0 } else { 1 }, self.finish)
@@ -139,8 +140,8 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Returns the canonical quantity for elements of type `scalar`. Quantities that are canonically equal may share an
-    /// accumulator.
+    /// Returns the canonical quantity for elements of type `scalar`. Quantities with the same canonical quantity may
+    /// share an accumulator.
     #[must_use]
     pub fn of(self, scalar: Scalar) -> Quantity {
         if self == Quantity::FloatSum && !scalar.is_integer() { Quantity::Sum } else { self }
@@ -172,8 +173,8 @@ impl Finish {
     }
 }
 
-/// A scan that works on strips (blocks of consecutive elements): for each element, an aggregate of its group's elements
-/// up to this one.
+/// A scan that works on strips (blocks of consecutive elements): for each element, an aggregate of the elements of its
+/// group up to and including the element itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Scan {
     /// The sum of the group's elements so far.

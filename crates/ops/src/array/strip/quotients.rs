@@ -13,9 +13,9 @@ use std::ops::Range;
 /// The number of elements that are divided together in vectors.
 const LANES: usize = 8;
 
-/// Writes to `to`, for each element of a strip (a block of elements) that begins at `start`, its quotient by the value of its group. Writes to
-/// `there` the presence of the element. `by` are the values of the contiguous groups from `first` on, none of them missing. `points` are the split
-/// points, the first elements of the groups. All data must be FLOAT64; a strip of another type is ignored.
+/// Writes to `to`, for each element of the strip `x` (a block of elements) that begins at the index `start`, the quotient of the element and its
+/// group's value. Writes to `there` whether the element is present. `by` are the values of the contiguous groups from `first` on, none of them
+/// missing. `points` are the split points, the indices of the groups' first elements. All data must be FLOAT64; a strip of another type is ignored.
 ///
 /// # Panics
 /// If `to` or `there` is shorter than the strip, or `by` has fewer values than the strip has groups.

@@ -70,7 +70,7 @@ trait ScanKind: Debug {
     fn step(state: &mut Self::State, strip: Self::Strip<'_>, at: usize) -> Self::Value;
 }
 
-/// The scanner of an array's groups. Strips (blocks of consecutive elements) are fed to it one after the other.
+/// The state of a scan, such as a running sum per group. Strips (blocks of consecutive elements) are fed to it one after the other.
 ///
 /// A run is `begin`, then `feed` for one strip after the other.
 pub trait ScanState: Debug + Send {

@@ -21,13 +21,13 @@ impl<'a, T> StripElements<'a, T> {
     }
 }
 
-/// The element of `window` at index `place`, or `neutral` if its bit in `word` is not set.
+/// The element of `window` at index `place`, or `neutral` if the bit `place` of `word` is not set.
 #[inline(always)]
 pub(super) fn pick<T: Copy>(window: &[T; WINDOW], word: u64, place: usize, neutral: T) -> T {
     if word & 1 << place != 0 { window[place] } else { neutral }
 }
 
-/// The 64 elements of `values` from the index `at` on. An element whose bit in `word` is not set is replaced by `neutral`.
+/// The 64 elements of `values` from the index `at` on, with one bit each in `word`. An element whose bit is not set is replaced by `neutral`.
 #[inline(always)]
 pub(super) fn masked<T: Copy>(values: &[T], at: usize, word: u64, neutral: T) -> [T; WINDOW] {
     let mut made = [neutral; WINDOW];
@@ -85,8 +85,8 @@ impl<T: Copy> Tile<T> {
         Tile { elements: [neutral; 4 * WINDOW], covers: 0..0, neutral }
     }
 
-    /// The elements `part` of the strip, at most 64, with a neutral element in place of each missing one. All calls
-    /// must be for one strip, with ascending ranges.
+    /// The elements of the strip in the range `part`, at most 64, with a neutral element in place of each missing one.
+    /// All calls must be for one strip, with ascending ranges.
     #[inline(always)]
     pub(super) fn part<'a>(&'a mut self, strip: StripElements<'a, T>, part: Range<usize>) -> &'a [T] {
         let StripElements { values, is_there } = strip;

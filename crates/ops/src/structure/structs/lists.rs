@@ -46,11 +46,11 @@ fn first(g: &mut dyn Instantiation, list: NodeHandle) -> NodeResult<ExpansionErr
     Ok(list)
 }
 
-/// Adds graph nodes for one element of a list of structs. `one` returns the node of this element in an array of the
-/// list. A field that is a scalar, and so always present, is read as a scalar.
+/// Adds graph nodes for one element of a list of structs. The list is stored as arrays, and `one` returns the node for
+/// this element in one array. A field that is a scalar, not an optional, is always present, so it is read as a scalar.
 ///
 /// # Errors
-/// If the operand is not a list.
+/// If `list` is not a list.
 pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> NodeResult<ExpansionError> {
     let found = g.qtype(list);
     let Some(element) = found.element() else {
@@ -73,7 +73,7 @@ pub fn flattened(g: &mut dyn Instantiation, list: NodeHandle, one: Leaf<'_>) -> 
 /// of such structs has one array per node.
 ///
 /// # Errors
-/// If there are no lists of such elements.
+/// If a list cannot have elements of this type.
 pub fn leaves(g: &mut dyn Instantiation, one: NodeHandle) -> Result<Vec<NodeHandle>, ExpansionError> {
     let found = g.qtype(one);
     if found.list_of().is_none() {

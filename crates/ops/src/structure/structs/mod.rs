@@ -33,8 +33,8 @@ pub(crate) fn is_formed(qtype: &QType) -> bool {
     is_of_structs(qtype) && qtype.as_tuple().is_none()
 }
 
-/// The common type of two structs, found field by field. It is an optional struct if one of them is an optional struct or an untyped `missing`;
-/// `None` if they have no common type.
+/// The common type of two structs, found field by field. The common type is an optional struct if `a` or `b` is an optional struct or an untyped
+/// `missing`; `None` if there is no common type.
 #[must_use]
 pub fn common_struct(a: &QType, b: &QType) -> Option<QType> {
     // The text that spells types bounds how deep they nest.

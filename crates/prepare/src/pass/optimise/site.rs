@@ -93,7 +93,7 @@ impl<'g> Site<'g> {
         self.graph.value(node)
     }
 
-    /// The operator of the node and its operands, if these are two; else `None`.
+    /// The operator of the node and its operands, if there are exactly two operands; else `None`.
     pub(super) fn binary(&self, node: Id) -> Option<(OpId, [Id; 2])> {
         Some((self.graph.op(node)?, self.graph.operands(node).try_into().ok()?))
     }

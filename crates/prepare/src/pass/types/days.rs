@@ -1,5 +1,5 @@
-//! Types numbers that are added to or subtracted from a date, which count days and must not be cast to the type that their statement declares. In
-//! `output late: i64 = today - (due + 30)` the parser marks the `30` as an operand to be cast to the declared type, but the `30` must stay an i32,
+//! Types numbers that are added to or subtracted from a date. Such numbers count days, and must not be cast to the declared type of their statement.
+//! In `output late: i64 = today - (due + 30)` the parser marks the `30` as an operand to be cast to the declared type, but the `30` must stay an i32,
 //! because `due` is a date. The parser knows no types, so these marks are removed here.
 
 use super::{Typer, passed::EnvironmentId, scalar_literal};
@@ -40,8 +40,8 @@ impl UnmarkedOperands {
 }
 
 impl<'a> Typer<'a> {
-    /// Replaces the operand that is added to or subtracted from a date by an operand that is typed without the marks for a declared type. `None` if
-    /// there is a problem, which was reported.
+    /// Types the operand that is added to or subtracted from a date again, without the marks for a declared type, and puts it in place of the operand
+    /// in `given`. `None` if there is a problem, which was reported.
     pub(super) fn leave_beside_dates(
         &mut self,
         model: &mut TypedModel,

@@ -1,5 +1,5 @@
-//! Types the calls of operators of the host application, which a program declares. Arguments are cast to the declared types, like arguments of
-//! functions. The host's operator must have these types; if the host has no such operator, the call is only typed.
+//! Types the calls of operators that a program declares and the host application provides. Arguments are cast to the declared types, like arguments
+//! of functions. The host's operator must have these types. If the host has no such operator, the call is typed, but cannot be evaluated.
 
 use super::Typer;
 use super::instance::{Instance, arg_of, exceeded, id_of};

@@ -31,7 +31,7 @@ pub(super) struct FreeParameters {
 }
 
 impl FreeParameters {
-    /// Finds the free placeholders of all nodes; `lambda` is the name of functions in the graph.
+    /// Finds the free placeholders of all nodes. `lambda` is the operator name that function nodes have in the graph.
     pub(super) fn of(graph: &Graph, lambda: NameId) -> Result<FreeParameters, Diagnostics> {
         let mut free = FreeParameters { of_node: Vec::with_capacity(graph.len()), ..FreeParameters::default() };
         free.intern(SmallVec::new());

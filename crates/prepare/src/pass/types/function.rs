@@ -1,7 +1,8 @@
 //! Type inference of functions: closures, and the environments (arguments) of their calls. A function's body is typed anew for each call, with the
 //! arguments in place of its parameters. Nodes that depend on no parameter are typed once and shared, so they are evaluated once.
 //!
-//! Each call of a function in a function recurses. The depth of recursion is limited, and so is the number of nodes that calls make.
+//! Type inference recurses into a call in the body of a called function. The depth of recursion is limited, and so is the number of nodes that calls
+//! make.
 
 use super::free::{FreeParameters, SetId};
 use super::{

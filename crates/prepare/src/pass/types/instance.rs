@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// The most times that the type inference of a loop may begin again because a round gives the state a wider type.
 const WIDENINGS: usize = 4;
 
-/// The typed graph and the program's node for which an operator on functions or sequences is being built.
+/// The builder of the typed nodes for one node of the program, which is an operator on functions or sequences.
 pub(super) struct Instance<'t, 'g, 'p> {
     pub(super) typer: &'t mut Typer<'g>,
     pub(super) model: &'p mut TypedModel,

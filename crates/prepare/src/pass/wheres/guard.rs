@@ -5,7 +5,7 @@
 //!
 //! The guard is an ordinary conditional, whose other branch is a constant that is not used. Its condition is computed from the conditions on the
 //! paths to the uses. If a path cannot be followed exactly, or if an exact condition would need the guarded node, the condition holds a little more
-//! often than necessary. Nodes with too many uses, or uses that are too deep, are evaluated eagerly, as in Arolla. If a rewrite made a conditional
+//! often than necessary. Nodes with too many uses, or with uses nested too deep, are evaluated eagerly, as in Arolla. If a rewrite made a conditional
 //! from an operator that evaluates all of its operands, only nodes that a single branch needs are skipped; other nodes in its branches are evaluated
 //! eagerly too.
 

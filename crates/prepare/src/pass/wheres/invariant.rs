@@ -64,7 +64,7 @@ impl Invariants {
         }
     }
 
-    /// The bit of a loop, in sets of loops, if `region` is the body of this loop; 0 for any other region.
+    /// The bit that stands for a loop in sets of loops, if `region` is the body of the loop; 0 for any other region.
     pub(super) fn entered(&self, region: RegionId) -> u64 {
         match self.loops.get(region.index()) {
             Some(Some((id, round))) if *round == region => id.bit(),

@@ -144,7 +144,7 @@ impl<'r> StepOutcome<'r> {
     /// long report.
     ///
     /// # Errors
-    /// The failure, as the same error on all ranks; or the link failed.
+    /// If another rank failed: its failure, as the same error on all ranks. Or if the link failed.
     pub(crate) fn watch(&mut self) -> Result<(), Error> {
         if self.result.is_none() {
             let found = self.look(None);

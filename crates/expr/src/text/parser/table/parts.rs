@@ -1,5 +1,6 @@
-//! Keys of several parts. Each distinct value of a part has a number, and the numbers of a key's parts are combined to one number. If the last part
-//! is looked up in ranges, the combined number of the other parts identifies a group of ranges. The groups are sorted here.
+//! Table keys of several parts, such as `(text, date)`. Each distinct value of a part has a number, and the numbers of a key's parts are combined to
+//! one number. If the last part is looked up in ranges, the combined number of the other parts identifies a group of ranges. This module sorts the
+//! ranges by group.
 
 use cembra_runtime::Scalar;
 use cembra_value::{Array, ArrayBuilder, Dict, DictFault, ScalarValue};
@@ -16,9 +17,9 @@ pub(super) enum PartsFault {
     TooMany,
 }
 
-/// For each part of the keys, numbers its distinct values from 1 on, in the order of rows. Also returns a combined number for each row:
-/// `(a * m + b) * n + c` for parts with the numbers `a`, `b` and `c`, where `m` and `n` are the numbers of distinct values of the second and third
-/// part, plus one.
+/// Numbers the distinct values of each part of the keys, from 1 on, in the order of their first rows. Also returns a combined number for each row:
+/// `(a * m + b) * n + c` for a key whose parts have the numbers `a`, `b` and `c`. Here `m` is one more than the count of distinct values of the
+/// second part, and `n` is one more than that of the third part.
 pub(super) fn numbered(keys: &[Array]) -> Result<(Vec<Dict>, Vec<i64>), PartsFault> {
     let count = keys.first().map_or(0, Array::len);
     let mut whole = vec![0_i64; count];
@@ -50,19 +51,19 @@ pub(super) fn int64s(numbers: impl IntoIterator<Item = i64>) -> Array {
     Array::from_scalars(Scalar::Int64, numbers.into_iter().map(|number| Some(ScalarValue::Int64(number))))
 }
 
-/// The ranges of keys whose last part is in a range, grouped by the other parts.
+/// The ranges of a table whose last key part is looked up in ranges, grouped by the other key parts.
 pub(super) struct Groups {
-    /// For each part of the keys except the last, the numbers of its distinct values.
+    /// For each part of the keys except the last, a dictionary from its distinct values to their numbers.
     pub(super) parts: Vec<Dict>,
-    /// Three arrays with one element per range: the number of its group, its start and its end. They are sorted by group, and by start within a
-    /// group.
+    /// Three arrays with one element per range: the number of the range's group, its start and its end. The ranges are sorted by group, and by start
+    /// within a group.
     pub(super) columns: [Array; 3],
     /// For each range, the index of its row in the file.
     pub(super) order: Vec<usize>,
 }
 
-/// Sorts the ranges of rows into groups. `others` has the parts of the keys except the last, `from` and `to` the starts and ends of the ranges.
-/// Without `to`, a range ends where the next range of its group begins, and the last range of a group has no end.
+/// Sorts the ranges of a table's rows into groups. `others` has the parts of the keys except the last; `from` and `to` have the starts and ends of
+/// the ranges. Without `to`, a range ends where the next range of its group begins, and the last range of a group has no end.
 pub(super) fn groups(others: &[Array], from: &Array, to: Option<&Array>) -> Result<Groups, PartsFault> {
     let (parts, numbers) = numbered(others)?;
     // NaN cannot be ordered.

@@ -40,7 +40,7 @@ pub(super) struct TableFileError {
     /// The byte range of an earlier or later line that conflicts with the erroneous line, and a description of it; `None` if the error concerns
     /// only one line.
     pub(super) other: Option<(Range<usize>, &'static str)>,
-    /// The hint for this error; if `None`, the hint describes the form of such files.
+    /// The hint for this error. If it is `None`, a general hint describes the format of a table's file.
     pub(super) hint: Option<&'static str>,
 }
 

@@ -11,7 +11,7 @@ const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_fo
 /// The spelling of the values in a table's file; by default a decimal point and ISO 8601.
 #[derive(Default, Debug)]
 pub(super) struct TableSpelling {
-    /// The character that separates fields; `None` for the most frequent delimiter of the first line.
+    /// The character that separates fields. If it is `None`, the most frequent delimiter of the first line is used.
     pub(super) delimiter: Option<u8>,
     /// True if numbers have a comma before their fraction, false for a point; `None` without the option.
     decimal_comma: Option<bool>,
@@ -40,7 +40,7 @@ impl TableSpelling {
     /// Sets the option `name` to `value`, for a table whose columns have the types `columns`.
     ///
     /// # Errors
-    /// If there is no option `name`, if it is set already, if `value` is invalid, or if the table has no values that the option applies to.
+    /// If there is no option `name`, if this option is set already, if `value` is invalid, or if the table has no values that the option applies to.
     pub(super) fn set(&mut self, name: &str, value: &str, columns: &[Scalar]) -> Result<(), WrongOption> {
         let wrong =
             |is_of_name, message: String, hint: &str| WrongOption { message, hint: hint.to_owned(), is_of_name };
@@ -88,7 +88,7 @@ impl TableSpelling {
         Ok(())
     }
 
-    /// Reads the text of a field as a value of the type `scalar`; `None` if it is not one.
+    /// Reads the text of a field as a value of the type `scalar`; `None` if the text is not such a value.
     pub(super) fn value(&self, scalar: Scalar, text: &str) -> Option<ScalarValue> {
         match (scalar, &self.dates, &self.timestamps) {
             (Scalar::Date, Some(format), _) => read_padded_date(format, text).map(ScalarValue::from),

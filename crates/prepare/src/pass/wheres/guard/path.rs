@@ -40,7 +40,7 @@ pub(super) struct Paths<'a> {
     pub(super) graph: &'a TypedGraph,
     pub(super) analysis: &'a Analysis,
     pub(super) registry: &'a Registry,
-    /// For each node, true if it may get a guard (a conditional around it) of its own.
+    /// For each node, true if the node may get its own guard (a conditional around it).
     pub(super) wanted: &'a [bool],
     /// The number of uses of each node, counted at the first query.
     pub(super) uses: Vec<u32>,
@@ -297,9 +297,10 @@ impl Path {
     }
 }
 
-/// Drops paths that other paths imply. If the start of a path is a path itself, the longer one is dropped. Two paths that differ only in the value of
-/// their last condition are replaced by their common rest, so that all uses together may need no condition at all. Among few paths, a path is also
-/// dropped if it has all conditions of another path, in any order, because its further conditions may need the guarded node.
+/// Drops paths that are implied by other paths. A path that begins with all conditions of another path is dropped. Two paths that differ only in the
+/// value of their last condition are replaced by one path without this condition, so that all uses together may need no condition at all. If there
+/// are few paths, a path is also dropped if it has all conditions of another path, in any order, because its further conditions may need the guarded
+/// node.
 pub(super) fn reduce(paths: &mut Vec<Path>) {
     let mut all: FxHashSet<Vec<(Id, bool)>> = paths.iter().map(|path| path.conditions.clone()).collect();
     for len in (1..=MOST_CONDITIONS).rev() {
