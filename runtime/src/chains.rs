@@ -14,7 +14,7 @@
 //! 3. Position `i` of a block belongs to chain `i` modulo [`CHAINS`] ([`chain_of`]). A chain begins with the neutral element, which is 0 for
 //!    sums, and combines its elements one after the other.
 //! 4. The chains of a block are joined by halves ([`Chains::joined`]).
-//! 5. The total begins with the neutral element too, and the blocks are combined with it one after the other ([`then_block`]).
+//! 5. The total begins with the neutral element too, and the blocks are combined with it one after the other ([`append_block`]).
 //!
 //! A missing element has a position, but is not combined. Sums are kept in FLOAT64. Products, minima and maxima are combined in the same order.
 //! Machine code adds to the 64 numbers of [`Chains`] itself, and uses the constants of this module.
@@ -85,7 +85,7 @@ impl Combine<f64> for Addition {
 
 /// Combines `before`, the total of all earlier blocks, with `block`, the result of the next block.
 #[inline(always)]
-pub fn then_block<W>(before: W, block: W, combine: impl Combine<W>) -> W {
+pub fn append_block<W>(before: W, block: W, combine: impl Combine<W>) -> W {
     combine.combine(before, block)
 }
 
@@ -217,7 +217,7 @@ pub fn fold_whole<W: Copy>(
     for positions in sum_blocks(len) {
         let mut chains = Chains::new(neutral);
         block(&mut chains, positions);
-        total = then_block(total, chains.joined(combine), combine);
+        total = append_block(total, chains.joined(combine), combine);
     }
     total
 }
@@ -233,7 +233,7 @@ pub struct ChainFold<W, C> {
     is_in_order: bool,
     /// The position of the next element among all elements of the fold.
     at: usize,
-    /// The chains (accumulators) of the current block. If elements are combined in order, the chains that were lent to the caller.
+    /// The chains (accumulators) of the current block. If elements are combined in order, the chains that the caller borrowed.
     chains: Option<Chains<W>>,
     /// The result of all finished blocks. If elements are combined in order, the result of all elements so far.
     total: W,
@@ -259,8 +259,8 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     }
 
     /// Makes a fold of some consecutive blocks of `len` elements. `start` is the position of the first element, which must be the start of a block.
-    /// [`then`](ChainFold::then) joins blocks that were folded separately. This function is inlined, so that the chains (accumulators) are
-    /// constructed in place.
+    /// [`append_fold`](ChainFold::append_fold) joins blocks that were folded separately. This function is inlined, so that the chains (accumulators)
+    /// are constructed in place.
     #[inline(always)]
     pub fn from_block(len: usize, start: usize, neutral: W, combine: C) -> Self {
         debug_assert!(start.is_multiple_of(SUM_BLOCK), "{start} is in the middle of a block");
@@ -347,19 +347,19 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
 
     fn end_block(&mut self) {
         if let Some(chains) = &mut self.chains {
-            self.total = then_block(self.total, chains.joined(self.combine), self.combine);
+            self.total = append_block(self.total, chains.joined(self.combine), self.combine);
             *chains = Chains::new(self.neutral);
         }
     }
 
-    /// Lends chains (accumulators) to a caller, such as machine code, that adds the next `count` elements itself. The caller must add element `i` of
-    /// these, counted from 0, to chain [`chain_of`]`(i)`, in ascending order of `i`, and must then call [`lent`](ChainFold::lent). This is for sums
-    /// only: zero may be added for a missing element, because no sum is -0.
+    /// Returns the chains (accumulators) for a caller, such as machine code, that adds the next `count` elements itself. The caller must add element
+    /// `i` of these, counted from 0, to chain [`chain_of`]`(i)`, in ascending order of `i`, and must then call
+    /// [`record_added`](ChainFold::record_added). This is for sums only: zero may be added for a missing element, because no sum is -0.
     ///
     /// `None` if the next element does not belong to chain 0, if the elements belong to two blocks, if fewer than `count` elements are left, or if
     /// the whole fold is too short for chains and `count` is not its length.
     #[inline(always)]
-    pub fn lend(&mut self, count: usize) -> Option<&mut Chains<W>> {
+    pub fn borrow_chains(&mut self, count: usize) -> Option<&mut Chains<W>> {
         if count > self.len.saturating_sub(self.at) {
             return None;
         }
@@ -371,9 +371,9 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
         self.chains.as_mut().filter(|_| is_of_block)
     }
 
-    /// Records that the next `count` elements were added to the lent chains.
+    /// Records that the next `count` elements were added to the borrowed chains.
     #[inline(always)]
-    pub fn lent(&mut self, count: usize) {
+    pub fn record_added(&mut self, count: usize) {
         if self.is_in_order {
             let combine = self.combine;
             if let Some(chains) = &self.chains {
@@ -387,15 +387,15 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
 
     /// Combines the total with `block`, the result of the next block. All earlier blocks must be finished.
     #[inline]
-    pub fn then_block(&mut self, block: W) {
-        self.total = then_block(self.total, block, self.combine);
+    pub fn append_block(&mut self, block: W) {
+        self.total = append_block(self.total, block, self.combine);
     }
 
     /// Combines the total with the next block, which another fold of the same `len` has computed, perhaps on another thread. All earlier
     /// blocks must be finished.
     #[inline]
-    pub fn then(&mut self, block: &Self) {
-        self.then_block(block.finish());
+    pub fn append_fold(&mut self, block: &Self) {
+        self.append_block(block.finish());
     }
 
     /// The fold's result for the elements so far.
@@ -403,7 +403,7 @@ impl<W: Copy, C: Combine<W>> ChainFold<W, C> {
     pub fn finish(&self) -> W {
         match &self.chains {
             Some(chains) if !self.is_in_order && !self.at.is_multiple_of(SUM_BLOCK) => {
-                then_block(self.total, chains.joined(self.combine), self.combine)
+                append_block(self.total, chains.joined(self.combine), self.combine)
             }
             _ => self.total,
         }
@@ -470,7 +470,7 @@ impl<W: Copy, C: Combine<W>> ChainFolds<W, C> {
             sums = halve(sums, self.combine);
         }
         for (total, block) in self.totals.iter_mut().zip(&*sums) {
-            *total = then_block(*total, *block, self.combine);
+            *total = append_block(*total, *block, self.combine);
         }
         self.rows.fill(self.neutral);
         self.at = 0;

@@ -54,8 +54,8 @@ pub use arena::Arena;
 pub use calendar::{Date, TimeTextError, Timestamp};
 pub use cancellation::Cancellation;
 pub use chains::{
-    Addition, CHAINS, ChainFold, ChainFolds, Chains, Combine, FoldTarget, SUM_BLOCK, chain_of, fold_whole, is_in_order,
-    sum_blocks, then_block,
+    Addition, CHAINS, ChainFold, ChainFolds, Chains, Combine, FoldTarget, SUM_BLOCK, append_block, chain_of,
+    fold_whole, is_in_order, sum_blocks,
 };
 pub use code_memory::{CodeMemory, CodeMemoryError, CodePages, live_code_bytes, live_code_limit, set_live_code_limit};
 pub use column::{

@@ -113,7 +113,7 @@ pub fn over_rows(placed: &RegionModel) -> Result<RowsModel, Obstacle> {
         // Leaves without columns are refused at their first use.
         for (at, part) in struct_columns(qtype).into_iter().flatten().enumerate() {
             columns.push((leaf, at));
-            spaces.push(start + part.list.unwrap_or(at));
+            spaces.push(start + part.first_list_column.unwrap_or(at));
             of_leaves.push(part);
         }
     }
@@ -547,7 +547,7 @@ impl<'m> Rewriter<'m> {
             RowsLeaf::Scalars(column) if !forms.parts[column].qtype.is_optional() => Promise::Full,
             RowsLeaf::Scalars(_) => Promise::Nothing,
             RowsLeaf::Elements(column) => match (&forms.parts[column], forms.columns[column]) {
-                (StructColumn { list: Some(_), promise, .. }, _) => *promise,
+                (StructColumn { first_list_column: Some(_), promise, .. }, _) => *promise,
                 // The promise of a leaf is not part of its type.
                 (_, (leaf, 0)) => model.graph.leaf_promise(leaf as u32),
                 _ => Promise::Nothing,

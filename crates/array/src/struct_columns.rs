@@ -13,10 +13,10 @@ pub struct StructColumn {
     pub promise: Promise,
     /// The index of the first column of the list of structs that this column is a field of; `None` if the column is not such a field. In each row,
     /// all columns of a list have lists of the same size.
-    pub list: Option<usize>,
+    pub first_list_column: Option<usize>,
     /// The index of the column with the presence of the optional struct that contains this scalar, if the scalar is present wherever the struct is
     /// present; else `None`.
-    pub wherever: Option<usize>,
+    pub presence_column: Option<usize>,
 }
 
 /// The columns of a value of type `qtype`; a value that is not a struct is its own column. `None` for types that cannot be divided into columns: for
@@ -40,7 +40,12 @@ pub(crate) fn count(qtype: &QType) -> usize {
 /// Appends the columns of a member of a struct. If `mask` is given, the member belongs to an optional struct, which is
 /// present in the rows in which the column `mask` is present.
 fn add(qtype: &QType, mask: Option<usize>, parts: &mut Vec<StructColumn>) -> Option<()> {
-    let part = |qtype, wherever| StructColumn { qtype, promise: Promise::Nothing, list: None, wherever };
+    let part = |qtype, presence_column| StructColumn {
+        qtype,
+        promise: Promise::Nothing,
+        first_list_column: None,
+        presence_column,
+    };
     match qtype {
         QType::Scalar(_) if mask.is_some() => parts.push(part(qtype.to_optional(), mask)),
         QType::Scalar(_) | QType::Optional(_) => parts.push(part(qtype.clone(), None)),
@@ -71,7 +76,7 @@ fn add_fields(element: &QType, list: usize, parts: &mut Vec<StructColumn>) -> Op
         QType::Scalar(scalar) | QType::Optional(scalar) => {
             let promise = if element.is_optional() { Promise::Nothing } else { Promise::Full };
             let qtype = QType::Array(ArrayKind::Dense, *scalar);
-            parts.push(StructColumn { qtype, promise, list: Some(list), wherever: None });
+            parts.push(StructColumn { qtype, promise, first_list_column: Some(list), presence_column: None });
             Some(())
         }
         _ => element.as_tuple()?.iter().try_for_each(|field| add_fields(field, list, parts)),

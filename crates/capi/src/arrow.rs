@@ -2,7 +2,7 @@
 //! are each passed as a pair of structs, `ArrowArray` and `ArrowSchema`. The crate `cembra-arrow` maps the table's columns to inputs and outputs.
 
 use crate::errors::Error;
-use crate::failure::{Failure, given};
+use crate::failure::{Failure, require_non_null};
 use crate::options::{Options, set};
 use crate::session::{Session, with_session};
 use arrow_array::ffi::{FFI_ArrowArray, to_ffi};
@@ -51,10 +51,10 @@ pub extern "C" fn cembra_session_run_arrow(
     // From here on the library owns the table, even if the session refuses it.
     let table = table.map(|table| std::mem::replace(table, FFI_ArrowArray::empty()));
     with_session(session, |session| {
-        let table = given(table, "`table`")?;
-        let schema = given(schema, "`schema`")?;
-        let made = given(made, "`made`")?;
-        let made_schema = given(made_schema, "`made_schema`")?;
+        let table = require_non_null(table, "`table`")?;
+        let schema = require_non_null(schema, "`schema`")?;
+        let made = require_non_null(made, "`made`")?;
+        let made_schema = require_non_null(made_schema, "`made_schema`")?;
         made.write(FFI_ArrowArray::empty());
         made_schema.write(FFI_ArrowSchema::empty());
         let (array, schema) = session.run_arrow(table, schema)?;
@@ -71,7 +71,7 @@ pub extern "C" fn cembra_options_set_arrow_schema(
     schema: Option<&FFI_ArrowSchema>,
 ) -> Option<Box<Error>> {
     set(options, |options| {
-        let schema = given(schema, "`schema`")?;
+        let schema = require_non_null(schema, "`schema`")?;
         let schema = interface::schema(schema).map_err(failure)?;
         options.options = cembra_arrow::input_types(std::mem::take(&mut options.options), &schema);
         Ok(())

@@ -171,7 +171,7 @@ pub fn border(run: impl FnOnce() -> Result<(), Box<Error>>) -> Option<Box<Error>
 }
 
 /// Runs `run`, the body of a function that has no error to return to C. Returns `instead` if it panics.
-pub(crate) fn quiet<T>(instead: T, run: impl FnOnce() -> T) -> T {
+pub(crate) fn catch_panics<T>(instead: T, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         drop_panic(panic);
         instead
@@ -186,14 +186,14 @@ fn drop_panic(panic: Box<dyn Any + Send>) {
 }
 
 /// Writes `value` to `place`, unless `value` or `place` is `None`. Returns true if `value` was written.
-pub(crate) fn told<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
+pub(crate) fn write_if_some<T>(value: Option<T>, place: Option<&mut MaybeUninit<T>>) -> bool {
     value.zip(place).map(|(value, place)| place.write(value)).is_some()
 }
 
 /// Frees an error object. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_free(error: Option<Box<Error>>) {
-    quiet((), || drop(error));
+    catch_panics((), || drop(error));
 }
 
 /// Returns the code of an error; empty for null.
@@ -233,19 +233,19 @@ pub extern "C" fn cembra_error_problem<'e>(
     index: usize,
     problem: Option<&mut MaybeUninit<Problem<'e>>>,
 ) -> bool {
-    told(error.and_then(|error| error.problem(index)), problem)
+    write_if_some(error.and_then(|error| error.problem(index)), problem)
 }
 
 /// Writes to `row` the index of the row that failed. Returns false and writes nothing if the error names no row.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_row(error: Option<&Error>, row: Option<&mut MaybeUninit<usize>>) -> bool {
-    told(error.and_then(|error| error.row), row)
+    write_if_some(error.and_then(|error| error.row), row)
 }
 
 /// Writes to `element` the index of the array element that failed. Returns false and writes nothing if the error names no element.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_error_element(error: Option<&Error>, element: Option<&mut MaybeUninit<usize>>) -> bool {
-    told(error.and_then(|error| error.element), element)
+    write_if_some(error.and_then(|error| error.element), element)
 }
 
 /// Writes to `fault` the fault that ended an evaluation. Its two `operands` are always 0. Returns false and writes nothing if the error is not a
@@ -258,5 +258,5 @@ pub extern "C" fn cembra_error_fault<'e>(error: Option<&'e Error>, fault: Option
         let operator_name = Text::new(error.operator.as_deref().unwrap_or(""));
         Some(Fault { kind, start, end, unused: 0, operands: [0; 2], operator_name, message: Text::new(&error.message) })
     });
-    told(found, fault)
+    write_if_some(found, fault)
 }

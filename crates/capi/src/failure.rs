@@ -53,6 +53,6 @@ impl From<compiler::Error> for Failure {
 }
 
 /// Returns the value in `handle`. Fails with an error that names `what` if `handle` is null (`None`).
-pub(crate) fn given<T>(handle: Option<T>, what: &str) -> Result<T, Failure> {
+pub(crate) fn require_non_null<T>(handle: Option<T>, what: &str) -> Result<T, Failure> {
     handle.ok_or_else(|| Failure::null(what))
 }

@@ -1,7 +1,7 @@
 //! The options for compiling a text, which C sets one by one.
 
-use crate::errors::{Error, Origin, border, quiet};
-use crate::failure::{Failure, given};
+use crate::errors::{Error, Origin, border, catch_panics};
+use crate::failure::{Failure, require_non_null};
 use crate::memory::Text;
 use compiler::operators::Registry;
 use compiler::program::{GivenFiles, Sources};
@@ -54,19 +54,19 @@ pub(crate) fn set(
     options: Option<&mut Options>,
     change: impl FnOnce(&mut Options) -> Result<(), Box<Error>>,
 ) -> Option<Box<Error>> {
-    border(|| change(given(options, "`options`")?))
+    border(|| change(require_non_null(options, "`options`")?))
 }
 
 /// Creates a set of options with the default values. Returns null only if the library has a defect.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_new() -> Option<Box<Options>> {
-    quiet(None, || Some(Box::default()))
+    catch_panics(None, || Some(Box::default()))
 }
 
 /// Frees a set of options. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_options_free(options: Option<Box<Options>>) {
-    quiet((), || drop(options));
+    catch_panics((), || drop(options));
 }
 
 /// Sets the name that the text has in error messages.

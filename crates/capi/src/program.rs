@@ -1,7 +1,7 @@
 //! Programs (models compiled for C, with their inputs and outputs), and the check of a text without compiling it.
 
-use crate::errors::{Error, Origin, border, quiet, told};
-use crate::failure::{Failure, given};
+use crate::errors::{Error, Origin, border, catch_panics, write_if_some};
+use crate::failure::{Failure, require_non_null};
 use crate::kinds;
 use crate::layouts;
 use crate::memory::Text;
@@ -49,7 +49,7 @@ impl NamedField {
         }
     }
 
-    fn told(&self) -> layouts::Field<'_> {
+    fn to_c(&self) -> layouts::Field<'_> {
         let (kind, element, rank) = self.numbers;
         layouts::Field {
             name: Text::new(&self.name),
@@ -127,7 +127,7 @@ pub extern "C" fn cembra_compile(
     program: Option<&mut MaybeUninit<Option<Box<Program>>>>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let program = given(program, "`program`")?.write(None);
+        let program = require_non_null(program, "`program`")?.write(None);
         let standard = Options::default();
         let compiled = Compiled::of(text.read("`text`")?, options.unwrap_or(&standard))?;
         *program = Some(Box::new(Program(Arc::new(compiled))));
@@ -138,7 +138,7 @@ pub extern "C" fn cembra_compile(
 /// Frees a program. Null is allowed. Sessions of the program can still be used.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_program_free(program: Option<Box<Program>>) {
-    quiet((), || drop(program));
+    catch_panics((), || drop(program));
 }
 
 /// Returns the number of inputs of a program; 0 for null.
@@ -160,7 +160,7 @@ pub extern "C" fn cembra_program_input<'p>(
     index: usize,
     field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
 ) -> bool {
-    told(program.and_then(|program| program.0.inputs.get(index)).map(NamedField::told), field)
+    write_if_some(program.and_then(|program| program.0.inputs.get(index)).map(NamedField::to_c), field)
 }
 
 /// Writes the description of the program's output with the index `index`. Returns false and writes nothing if there is no such output.
@@ -170,5 +170,5 @@ pub extern "C" fn cembra_program_output<'p>(
     index: usize,
     field: Option<&mut MaybeUninit<layouts::Field<'p>>>,
 ) -> bool {
-    told(program.and_then(|program| program.0.outputs.get(index)).map(NamedField::told), field)
+    write_if_some(program.and_then(|program| program.0.outputs.get(index)).map(NamedField::to_c), field)
 }

@@ -1,7 +1,7 @@
 //! Sessions: the memory and the limits of evaluations, and the results of the last evaluation, which C may still read.
 
-use crate::errors::{Error, border, quiet, told};
-use crate::failure::{Failure, given};
+use crate::errors::{Error, border, catch_panics, write_if_some};
+use crate::failure::{Failure, require_non_null};
 use crate::memory::Text;
 use crate::options::set_limit;
 use crate::program::{Compiled, Program};
@@ -87,7 +87,7 @@ pub(crate) fn with_session(
     evaluate: impl FnOnce(&mut Session) -> Result<(), Failure>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let session = given(session, "`session`")?;
+        let session = require_non_null(session, "`session`")?;
         if session.is_broken {
             return Err(Error::internal("an earlier evaluation of this session panicked"));
         }
@@ -114,8 +114,8 @@ pub extern "C" fn cembra_session_new(
     session: Option<&mut MaybeUninit<Option<Box<Session>>>>,
 ) -> Option<Box<Error>> {
     border(|| {
-        let session = given(session, "`session`")?.write(None);
-        *session = Some(Box::new(Session::of(&given(program, "`program`")?.0)));
+        let session = require_non_null(session, "`session`")?.write(None);
+        *session = Some(Box::new(Session::of(&require_non_null(program, "`program`")?.0)));
         Ok(())
     })
 }
@@ -123,7 +123,7 @@ pub extern "C" fn cembra_session_new(
 /// Frees a session. Null is allowed.
 #[unsafe(no_mangle)]
 pub extern "C" fn cembra_session_free(session: Option<Box<Session>>) {
-    quiet((), || drop(session));
+    catch_panics((), || drop(session));
 }
 
 /// Sets the token that cancels later evaluations in the session; null removes it.
@@ -207,7 +207,7 @@ pub extern "C" fn cembra_session_failed_row(
     index: usize,
     row: Option<&mut MaybeUninit<usize>>,
 ) -> bool {
-    told(session.and_then(|session| session.failed.get(index)).copied(), row)
+    write_if_some(session.and_then(|session| session.failed.get(index)).copied(), row)
 }
 
 /// Returns the error of a row that failed in the last call; null if no error is stored for the row. `index` counts the failed rows from 0.

@@ -80,7 +80,7 @@ pub(crate) fn unknown_name<'n>(what: &str, name: &str, known: impl Iterator<Item
 
 /// Returns the error for names of the model that the caller's data does not have. The message begins with `what`. Similar names in `known` become
 /// hints.
-pub(crate) fn strange_names(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
+pub(crate) fn unmatched_names_error(what: &str, names: &[&str], known: &[String]) -> Diagnostic {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let plural = if names.len() == 1 { "" } else { "s" };
     let quoted = list(names.iter().map(|name| format!("`{name}`")));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn one_typo_is_recognised_two_are_not() {
         let known = ["width".to_owned(), "height".to_owned()];
-        let found = strange_names("nobody gives input", &["heigth", "wdht"], &known);
+        let found = unmatched_names_error("nobody gives input", &["heigth", "wdht"], &known);
         assert_eq!(found.message(), "nobody gives inputs `heigth`, `wdht`");
         assert_eq!(found.hints(), ["is `height` meant for `heigth`?", "the known names are width, height"]);
     }

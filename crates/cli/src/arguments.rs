@@ -8,7 +8,7 @@ use cembra::errors::{Code, Diagnostic, Warnings};
 use cembra::explain::RowPlayer;
 use cembra::program::{Literal, cast_literal, literal_type};
 use cembra::{Backend, Error, Limits, Model, Options, QType, Value};
-use cembra_ops::{LocalClock, MomentForm, WrongForm};
+use cembra_ops::{LocalClock, MomentForm, TimeFormatError};
 use cembra_runtime::{Scalar, UnixUnit};
 use cembra_table::{Format, Spelling};
 use clap::{Args, ValueEnum};
@@ -375,7 +375,7 @@ fn clock(text: &str) -> Result<LocalClock, Error> {
     LocalClock::of_zone(text).map_err(no_form)
 }
 
-fn no_form(wrong: WrongForm) -> Error {
+fn no_form(wrong: TimeFormatError) -> Error {
     Diagnostic::new(Code::Syntax, wrong.message).hint(wrong.hint).into()
 }
 

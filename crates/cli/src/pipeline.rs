@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow_schema::{ArrowError, SchemaRef};
 use cembra::Error;
 use cembra_table::error::{DataCode, DataError};
-use cembra_table::{Batch, Decoded, HeldBlock, Piece, Room, Source, written};
+use cembra_table::{Batch, DecodeLimit, Decoded, HeldBlock, Piece, Source, written};
 use clap::ValueEnum;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -335,16 +335,16 @@ impl Worker {
                     return;
                 }
             };
-            let mut takes_any_row = false;
+            let mut takes_first_row = false;
             while let Some(piece) = left.take() {
                 let start = Instant::now();
-                let (decoded, rest) = piece.decode_within(Room { bytes: self.room, takes_any_row });
+                let (decoded, rest) = piece.decode_within(DecodeLimit { bytes: self.room, takes_first_row });
                 Spent::add(&spent.reading, start);
                 left = rest;
                 if left.is_some() && decoded.batch.rows.num_rows() == 0 {
                     // Only one thread at a time decodes a row that exceeds its share.
                     self.turns.wait_for(index);
-                    takes_any_row = true;
+                    takes_first_row = true;
                     continue;
                 }
                 let mut rows = self.taken(decoded);
@@ -524,7 +524,7 @@ mod tests {
     struct One(Decoded, HeldBlock);
 
     impl Piece for One {
-        fn decode_within(self: Box<Self>, _: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+        fn decode_within(self: Box<Self>, _: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
             (self.0, None)
         }
 

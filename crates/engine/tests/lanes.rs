@@ -377,9 +377,9 @@ fn what_is_of_another_batch_plays_no_rows() {
     let other = line_forms(&[LineLayout { scalar: Scalar::Float64, step: 0 }], &[ResultTarget::Values]);
     assert!(of_wide.player(&other, Some(Box::new(lane_function(&wide, &dense.0)))).is_none());
     assert!(of_wide.player(&ColumnLayouts(dense.0[..1].into()), None).is_none());
-    assert!(of_wide.strips(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_some());
-    assert!(of_narrow.strips(&player, &[pace(Scalar::Int32)], ResultTarget::Values, Context::new()).is_none());
-    assert!(same.strips(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_none());
+    assert!(of_wide.bind_lines(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_some());
+    assert!(of_narrow.bind_lines(&player, &[pace(Scalar::Int32)], ResultTarget::Values, Context::new()).is_none());
+    assert!(same.bind_lines(&player, &[pace(Scalar::Float64)], ResultTarget::Values, Context::new()).is_none());
 }
 
 /// For 2^61 numbers of 8 bytes, the number of bytes overflows to 0.

@@ -34,10 +34,10 @@ pub use program::{Extern, Input, Output, PartialProgram, Program};
 pub use reach::reached_operands;
 pub use text::{
     CursorContext, ExpectedAt, Foreign, ForeignUse, KEYWORDS, OpenCall, POSITIONAL_WORDS, QuoteFault, Resolver,
-    Sources, UsedFile, closing_quote, cursor_context, foreign_form, foreign_names, format, found_delimiter,
+    Sources, UsedFile, closing_quote, cursor_context, foreign_hint, foreign_names, format, found_delimiter,
     is_plain_name, parse, parse_for, parse_partially, parse_sources, parse_type, parse_value, parse_values, print,
     print_default, print_expression, print_input_type, print_literal, print_type, print_value, spelled_default,
-    tensor_form, write_printed,
+    tensor_hint, write_printed,
 };
 pub use tile_rule::{AxisCut, TileRule};
 pub use vocabulary::{ArgumentForm, Callable, Integers, Parameter, Vocabulary};

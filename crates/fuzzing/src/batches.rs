@@ -126,7 +126,7 @@ fn taken_apart(values: &[Value], columns: &[StructColumn], random: &mut fastrand
         }
         let is_there = |row: usize| {
             column
-                .wherever
+                .presence_column
                 .and_then(|mask| members.get(row)?.get(mask).copied())
                 .is_none_or(|mask| *mask != Value::Missing(Scalar::Unit))
         };

@@ -40,13 +40,13 @@ impl Entry {
 /// The operators that programs are generated from, with the operands that each accepts.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
-    wanted: Vec<OperandChoice>,
+    choices: Vec<OperandChoice>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) conditionals: Vec<usize>,
     pub(crate) open: Vec<usize>,
     /// The overloads of all operators, on scalars and lifted to optionals or arrays. Each is given by the index of the operator's entry, and the
     /// index of a group of operand lists in that entry.
-    pub(crate) aims: Vec<(usize, usize)>,
+    pub(crate) overload_groups: Vec<(usize, usize)>,
     /// The operators that are only used on arrays, or that do more with arrays than apply to each element.
     pub(crate) of_arrays: Vec<Entry>,
 }
@@ -66,14 +66,14 @@ impl Catalogue {
 
     fn of(registry: &Registry) -> Catalogue {
         let scalars = || Scalar::ALL.into_iter().flat_map(|s| [QType::Scalar(s), QType::Optional(s)]);
-        let mut wanted: Vec<OperandChoice> = scalars().map(OperandChoice::Of).collect();
-        wanted.push(OperandChoice::Literal(Value::Nothing));
+        let mut choices: Vec<OperandChoice> = scalars().map(OperandChoice::Of).collect();
+        choices.push(OperandChoice::Literal(Value::Nothing));
         // Literals that only typing uses. The operands of operators with many parameters are values instead.
-        let values = wanted.len();
-        wanted.extend(scalars().map(|qtype| OperandChoice::Literal(Value::Type(qtype))));
-        wanted.extend([false, true].map(|flag| OperandChoice::Literal(Value::from(flag))));
-        wanted.push(OperandChoice::Literal(Value::Unspecified));
-        wanted.extend(values::dictionaries().chain(values::ranges()).map(OperandChoice::Literal));
+        let values = choices.len();
+        choices.extend(scalars().map(|qtype| OperandChoice::Literal(Value::Type(qtype))));
+        choices.extend([false, true].map(|flag| OperandChoice::Literal(Value::from(flag))));
+        choices.push(OperandChoice::Literal(Value::Unspecified));
+        choices.extend(values::dictionaries().chain(values::ranges()).map(OperandChoice::Literal));
         let entries: Vec<Entry> = registry
             .iter()
             // Functions and operators on them are grown separately, in scopes of their own.
@@ -85,8 +85,8 @@ impl Catalogue {
                     && !matches!(*op, id::DICT_MAKE | id::DICT_RANGES | id::DICT_RANGED | id::DICT_RANGED_ROW)
             })
             .map(|(op, def)| {
-                let kinds = if def.params.len() > 3 { values } else { wanted.len() };
-                Entry { op, def, groups: groups(def, &wanted, kinds) }
+                let kinds = if def.params.len() > 3 { values } else { choices.len() };
+                Entry { op, def, groups: groups(def, &choices, kinds) }
             })
             // Operators in suitable families that no scalars fit accept arrays.
             .filter(|entry| {
@@ -99,7 +99,7 @@ impl Catalogue {
         let lazy = |entry: &Entry| entry.op == id::WHERE || entry.op == id::SHORT_WHERE;
         let conditionals = (0..entries.len()).filter(|at| lazy(&entries[*at])).collect();
         let open = (0..entries.len()).filter(|at| entries[*at].is_open()).collect();
-        let aims = (0..entries.len())
+        let overload_groups = (0..entries.len())
             .filter(|at| !entries[*at].def.overloads().is_empty())
             .flat_map(|at| (0..entries[at].groups.len()).map(move |group| (at, group)))
             .collect();
@@ -110,7 +110,7 @@ impl Catalogue {
             .filter(|(op, _)| stands_by_itself(*op))
             .map(|(op, def)| Entry { op, def, groups: Vec::new() })
             .collect();
-        Catalogue { wanted, entries, conditionals, open, aims, of_arrays }
+        Catalogue { choices, entries, conditionals, open, overload_groups, of_arrays }
     }
 
     /// Returns the catalogue's entry for the operator `op`, among those for arrays or those for scalars; `None` if it has no entry.
@@ -119,49 +119,49 @@ impl Catalogue {
     }
 
     /// Returns the operand choice with the index `at`.
-    pub(crate) fn wanted(&self, at: u8) -> &OperandChoice {
-        &self.wanted[usize::from(at)]
+    pub(crate) fn choice(&self, at: u8) -> &OperandChoice {
+        &self.choices[usize::from(at)]
     }
 }
 
 /// Returns the candidates for each operand, among the first `kinds` choices. Operators with many parameters and overloads get only the types of their
 /// overloads, because all combinations would be too many. Casts are tried on operators with few parameters.
-fn candidates(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<u8>> {
+fn candidates(def: &OpDef, choices: &[OperandChoice], kinds: usize) -> Vec<Vec<u8>> {
     let overloads = def.overloads();
-    let of_overload = |position: usize, wanted: &OperandChoice| match wanted {
+    let of_overload = |position: usize, choice: &OperandChoice| match choice {
         OperandChoice::Of(qtype) => {
             overloads.iter().any(|o| o.args.get(position).map(|arg| arg.scalar) == qtype.scalar())
         }
         OperandChoice::Literal(value) => *value == Value::Nothing,
     };
     // A parameter that takes a dictionary literal gets only dictionaries. They are many, to cover all types of values and keys.
-    let is_dict = |wanted: &OperandChoice| matches!(wanted, OperandChoice::Literal(Value::Dict(_)));
-    let fits = |position: usize, wanted: &OperandChoice| (def.params[position].name == "dict") == is_dict(wanted);
+    let is_dict = |choice: &OperandChoice| matches!(choice, OperandChoice::Literal(Value::Dict(_)));
+    let fits = |position: usize, choice: &OperandChoice| (def.params[position].name == "dict") == is_dict(choice);
     let wide = def.params.len() > 3 && !overloads.is_empty();
     (0..def.params.len())
         .map(|position| {
-            let kinds = (0..kinds).filter(|at| fits(position, &wanted[*at]));
-            kinds.filter(|at| !wide || of_overload(position, &wanted[*at])).map(|at| at as u8).collect()
+            let kinds = (0..kinds).filter(|at| fits(position, &choices[*at]));
+            kinds.filter(|at| !wide || of_overload(position, &choices[*at])).map(|at| at as u8).collect()
         })
         .collect()
 }
 
 /// Returns every list of operands that an operator accepts, in groups: one group per overload, or per type of the result.
-fn groups(def: &OpDef, wanted: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>> {
+fn groups(def: &OpDef, choices: &[OperandChoice], kinds: usize) -> Vec<Vec<Form>> {
     if def.variadic {
         return Vec::new();
     }
-    let candidates = candidates(def, wanted, kinds);
-    let types: Vec<QType> = wanted
+    let candidates = candidates(def, choices, kinds);
+    let types: Vec<QType> = choices
         .iter()
-        .map(|w| match w {
+        .map(|choice| match choice {
             OperandChoice::Of(qtype) => qtype.clone(),
             OperandChoice::Literal(value) => value.qtype(),
         })
         .collect();
     let argument = |at: u8| Argument {
         qtype: &types[usize::from(at)],
-        literal: match &wanted[usize::from(at)] {
+        literal: match &choices[usize::from(at)] {
             OperandChoice::Literal(value) => Some(value),
             OperandChoice::Of(_) => None,
         },
@@ -213,7 +213,7 @@ mod tests {
             for form in entry.groups.iter().flatten() {
                 let literals: Vec<(QType, Option<&Value>)> = form
                     .iter()
-                    .map(|at| match catalogue.wanted(*at) {
+                    .map(|at| match catalogue.choice(*at) {
                         OperandChoice::Of(qtype) => (qtype.clone(), None),
                         OperandChoice::Literal(value) => (value.qtype(), Some(value)),
                     })

@@ -57,7 +57,7 @@ const OPEN: usize = 4;
 pub(crate) fn alone(random: &mut Rng, config: &Config, entry: &'static Entry) -> Vec<Program> {
     let mut programs = Vec::new();
     let catalogue = Catalogue::standard();
-    let inputs = |form: &&Form| form.iter().filter(|at| matches!(catalogue.wanted(**at), OperandChoice::Of(_))).count();
+    let inputs = |form: &&Form| form.iter().filter(|at| matches!(catalogue.choice(**at), OperandChoice::Of(_))).count();
     for form in entry.groups.iter().filter_map(|group| group.iter().max_by_key(inputs)) {
         let mut pool = Pool::new(random, config);
         let operands = pool.formed(entry, form, 1.0);
@@ -284,7 +284,7 @@ impl<'r> Pool<'r> {
     /// Adds the aim of the program: an operator in an overload that is drawn from all overloads of all operators.
     fn aim(&mut self) -> Option<NodeId> {
         let catalogue = Catalogue::standard();
-        let (entry, group) = *pick(self.random, &catalogue.aims);
+        let (entry, group) = *pick(self.random, &catalogue.overload_groups);
         let entry = &catalogue.entries[entry];
         if !entry.def.is_total() && !self.chance(self.config.fallible) {
             return None;
@@ -300,7 +300,7 @@ impl<'r> Pool<'r> {
         let catalogue = Catalogue::standard();
         form.iter()
             .zip(entry.def.params)
-            .map(|(at, param)| match catalogue.wanted(*at) {
+            .map(|(at, param)| match catalogue.choice(*at) {
                 OperandChoice::Of(qtype) => {
                     let formed = match param.form {
                         ArgumentForm::Position if *qtype == QType::INT64 => self.position(),
@@ -325,7 +325,7 @@ impl<'r> Pool<'r> {
         for _ in 0..8 {
             let group = pick(self.random, &entry.groups);
             let form = pick(self.random, group);
-            let depth = |at: &u8| match catalogue.wanted(*at) {
+            let depth = |at: &u8| match catalogue.choice(*at) {
                 OperandChoice::Of(qtype) => self
                     .by_type
                     .get(qtype)

@@ -404,7 +404,7 @@ impl Trial<'_> {
         let model = Model::from_program(self.case.program.clone());
         let reference = self.subjects.reference;
         let expected = reference.run(&model, &Options::default(), &[]);
-        for other in self.subjects.others(Kind::Scalars, self.case.tiered, self.case.batched) {
+        for other in self.subjects.to_compare(Kind::Scalars, self.case.tiered, self.case.batched) {
             let found = other.run(&model, &Options::default(), &[]);
             let is_refused =
                 |expected: &Failure| found.as_ref().is_err_and(|found| found.to_string() == expected.to_string());
@@ -425,7 +425,7 @@ impl Trial<'_> {
         let refused = |said: &[(&str, String)]| finding(Law::WellTypedRuns, name, None, said);
         let expected = reference.run(model, options, &rows);
         let kind = self.kind();
-        for other in self.subjects.others(kind, self.case.tiered, self.case.batched) {
+        for other in self.subjects.to_compare(kind, self.case.tiered, self.case.batched) {
             let names = [reference.name(), other.name()];
             let found = other.run(model, options, &rows);
             let (Ok(expected), Ok(found)) = (&expected, &found) else {

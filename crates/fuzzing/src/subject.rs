@@ -207,7 +207,7 @@ impl<'a> Subjects<'a> {
     /// Returns the subjects to compare with the reference, for a program of the kind `of`. The subject that changes tiers is included if `tiered`.
     /// For programs on scalars, the subjects that run batches are included if `batched`; for programs on arrays, the subjects with fused execution
     /// are included.
-    pub(crate) fn others(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
+    pub(crate) fn to_compare(self, of: Kind, tiered: bool, batched: bool) -> impl Iterator<Item = &'a dyn Subject> {
         let players = match of {
             Kind::Arrays => self.fused,
             Kind::Scalars if batched => self.players,

@@ -42,8 +42,12 @@ pub fn call_within(def: &OpDef, resolved: &ResolvedCall, args: &[Value], room: u
         Meaning::Overloads(overloads) => {
             let overload = overloads.get(usize::from(resolved.overload?))?;
             let ResolvedCall { signature, lifted, .. } = resolved;
-            let taken = signature.operands.iter().enumerate().all(|(at, qtype)| overload.is_taken(at, *lifted, qtype));
-            if !taken || signature.operands.len() != overload.args.len() || !overload.is_made(*lifted, &signature.ret) {
+            let taken =
+                signature.operands.iter().enumerate().all(|(at, qtype)| overload.accepts_argument(at, *lifted, qtype));
+            if !taken
+                || signature.operands.len() != overload.args.len()
+                || !overload.gives_type(*lifted, &signature.ret)
+            {
                 return None;
             }
             // An overload that is compiled with a model is not called, because there is no model yet.

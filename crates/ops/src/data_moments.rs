@@ -3,7 +3,7 @@
 
 use crate::calendar::zones;
 use cembra_runtime::{Date, Timestamp};
-use cembra_value::time_format::{Kind, WrongForm, has_offset, read_padded_date, read_padded_timestamp};
+use cembra_value::time_format::{MomentKind, TimeFormatError, has_offset, read_padded_date, read_padded_timestamp};
 use jiff::tz::TimeZone;
 
 /// A format of dates or timestamps in data files, such as `%d.%m.%Y`, with the letters of `strings.parse_date` and `strings.parse_timestamp`.
@@ -13,7 +13,7 @@ pub struct MomentForm {
 }
 
 impl MomentForm {
-    fn checked(kind: Kind, format: &str) -> Result<MomentForm, WrongForm> {
+    fn checked(kind: MomentKind, format: &str) -> Result<MomentForm, TimeFormatError> {
         kind.check(format, true)?;
         Ok(MomentForm { format: format.into() })
     }
@@ -22,16 +22,16 @@ impl MomentForm {
     ///
     /// # Errors
     /// If the format has no year, or a part that dates do not have.
-    pub fn of_dates(format: &str) -> Result<MomentForm, WrongForm> {
-        Self::checked(Kind::Date, format)
+    pub fn of_dates(format: &str) -> Result<MomentForm, TimeFormatError> {
+        Self::checked(MomentKind::Date, format)
     }
 
     /// Makes a format of timestamps.
     ///
     /// # Errors
     /// If the format has no year, or a part that timestamps do not have.
-    pub fn of_timestamps(format: &str) -> Result<MomentForm, WrongForm> {
-        Self::checked(Kind::Timestamp, format)
+    pub fn of_timestamps(format: &str) -> Result<MomentForm, TimeFormatError> {
+        Self::checked(MomentKind::Timestamp, format)
     }
 
     /// Parses a date in this format; `None` if the text does not match the format or is not a date.
@@ -66,7 +66,7 @@ impl LocalClock {
     ///
     /// # Errors
     /// If there is no such zone.
-    pub fn of_zone(name: &str) -> Result<LocalClock, WrongForm> {
+    pub fn of_zone(name: &str) -> Result<LocalClock, TimeFormatError> {
         match zones::zone(name) {
             Some(zone) => Ok(LocalClock { name: name.into(), zone }),
             None => Err(zones::unknown(name)),

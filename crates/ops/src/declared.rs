@@ -10,7 +10,7 @@ use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, Node
 use crate::function::HIGHER_ORDER;
 use crate::id;
 use crate::qtype::type_at;
-use crate::structure::structs::nothing;
+use crate::structure::structs::missing_value;
 use crate::typing::{TypeFault, common_type};
 use cembra_expr::print_type;
 use cembra_runtime::{QType, Scalar};
@@ -105,7 +105,7 @@ fn declared(g: &mut dyn Instantiation, args: &[NodeHandle]) -> NodeResult<Expans
     }
     match (&found, &wanted) {
         (QType::Nothing, QType::Optional(scalar)) => Ok(g.literal(Value::Missing(*scalar))),
-        (QType::Nothing, QType::Tuple(_)) if wanted.as_optional_struct().is_some() => Ok(nothing(g, &wanted)?),
+        (QType::Nothing, QType::Tuple(_)) if wanted.as_optional_struct().is_some() => Ok(missing_value(g, &wanted)?),
         _ if widens(&found, &wanted) => Ok(g.widen(args[0], &wanted)?),
         _ => Err(misfit(&found, &wanted).into()),
     }

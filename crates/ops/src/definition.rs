@@ -206,7 +206,7 @@ impl Overload {
     /// Returns true if the overload's kernels accept an argument of type `found` at index `arg`: `found` must have the
     /// same representation in memory as the overload's argument type, which is optional if `lifted` is set.
     #[must_use]
-    pub fn is_taken(&self, arg: usize, lifted: bool, found: &QType) -> bool {
+    pub fn accepts_argument(&self, arg: usize, lifted: bool, found: &QType) -> bool {
         let found = match found {
             QType::Dict(_, value) if self.is_compiled_from_dict(arg) => &QType::Scalar(*value),
             found => found,
@@ -221,7 +221,7 @@ impl Overload {
     /// Returns true if a result of the overload's kernels is a valid value of type `found`, because the result type has the representation of
     /// `found`.
     #[must_use]
-    pub fn is_made(&self, lifted: bool, found: &QType) -> bool {
+    pub fn gives_type(&self, lifted: bool, found: &QType) -> bool {
         alike(found, &QType::of(self.ret.scalar, self.ret.optional || lifted))
     }
 
@@ -550,7 +550,7 @@ impl OpDef {
     /// [`Registry::meant`](crate::Registry::meant).
     #[must_use]
     #[inline]
-    pub fn may_be_another<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
+    pub fn is_replaceable<'t>(&self, types: impl IntoIterator<Item = &'t QType>) -> bool {
         let is_special =
             |qtype| is_of_durations(qtype) || is_of_structs(qtype) || self.of_long_days.is_some() && is_of_dates(qtype);
         matches!(self.meaning, Meaning::Choose(_))
@@ -560,7 +560,7 @@ impl OpDef {
 
     /// The operator that replaces this one for operands of these types: the operator in the field `of_structs`,
     /// `of_masks`, `of_durations` or `of_long_days` that applies first; `None` if none applies.
-    pub(crate) fn stands_for(&self, types: &[&QType]) -> Option<OpId> {
+    pub(crate) fn replacement(&self, types: &[&QType]) -> Option<OpId> {
         let is_any = |of: fn(&QType) -> bool| types.iter().any(|qtype| of(qtype));
         // A tuple's own operators read its fields.
         let structs = if self.of_structs == Some(id::STRUCT_FIELD) { is_formed } else { is_of_structs };

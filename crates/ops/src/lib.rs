@@ -57,7 +57,7 @@ pub use array::{ArrayForm, ArrayOperands, ArrayOperator, FullRule, MOST_ELEMENTS
 pub use calendar::zones::time_zones;
 pub use call::{call, call_within};
 pub use cembra_runtime::Kernel;
-pub use cembra_value::time_format::WrongForm;
+pub use cembra_value::time_format::TimeFormatError;
 pub use compound::optional_field;
 pub use data_moments::{LocalClock, MomentForm};
 pub use declared::becomes_declared;

@@ -7,7 +7,7 @@ use crate::id;
 use crate::structure::structs::fields_of;
 use crate::tuple::check_count;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
-use cembra_expr::{ArgumentForm, ForeignUse, foreign_form};
+use cembra_expr::{ArgumentForm, ForeignUse, foreign_hint};
 use cembra_runtime::{Excerpt, Fields, Names, QType, Scalar};
 use cembra_value::{Code, ScalarValue, Value, near_names};
 
@@ -85,7 +85,7 @@ fn get_field_types(args: &[Argument<'_>]) -> Result<Signature, TypeFault> {
         return Err(match found {
             QType::Tuple(_) => fault.hint("write `t.0` for a field of a tuple without names"),
             _ => {
-                let known = literal_text(&args[1]).and_then(|name| foreign_form(ForeignUse::Call, name));
+                let known = literal_text(&args[1]).and_then(|name| foreign_hint(ForeignUse::Call, name));
                 known.into_iter().fold(fault, TypeFault::hint)
             }
         });

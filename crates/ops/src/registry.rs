@@ -103,7 +103,7 @@ impl Registry {
             Meaning::Choose(choose) => choose(types),
             _ => id,
         };
-        self.get(op).stands_for(types).unwrap_or(op)
+        self.get(op).replacement(types).unwrap_or(op)
     }
 
     /// Finds the operand types, the result type and the overload of a call of the operator `id`.

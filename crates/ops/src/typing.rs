@@ -367,7 +367,7 @@ impl OpDef {
             scalar = Scalar::Float32;
         }
         let unlike = args.iter().any(|a| a.qtype.is_optional() != common.is_optional());
-        if unlike && self.narrows_unlike(scalar) {
+        if unlike && self.compares_mixed_as_float32(scalar) {
             scalar = Scalar::Float32;
         }
         let optional = common.is_optional();
@@ -386,7 +386,7 @@ impl OpDef {
     /// or arrays and others are not. `common` is then WEAK_FLOAT: Arolla selects the first kernel with compatible
     /// types, which in this case is the kernel for FLOAT32.
     #[must_use]
-    pub fn narrows_unlike(&self, common: Scalar) -> bool {
+    pub fn compares_mixed_as_float32(&self, common: Scalar) -> bool {
         matches!(self.typing, Typing::Promote(Promotion::Comparable)) && common == Scalar::WeakFloat
     }
 

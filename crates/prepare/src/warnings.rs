@@ -51,7 +51,7 @@ pub fn find_warnings(
 /// The operator that the named operator `op` stands for on the operands of the node `id`.
 fn chosen(graph: &TypedGraph, id: Id, op: OpId, registry: &Registry) -> OpId {
     let types = graph.operands(id).iter().map(|operand| graph.qtype(*operand));
-    if !registry.get(op).may_be_another(types.clone()) {
+    if !registry.get(op).is_replaceable(types.clone()) {
         return op;
     }
     registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>())

@@ -858,7 +858,7 @@ fn object_bytes(column: &OutputColumn) -> u64 {
     let rows = column.rows() as u64;
     if let Some((_, elements)) = column.lists() {
         let size = elements.qtype().scalar().map_or(0, values::numpy_size);
-        let numbers = rows.saturating_mul(scalars::PLACE + values::NUMPY);
+        let numbers = rows.saturating_mul(scalars::LIST_SLOT_BYTES + values::NUMPY);
         return numbers.saturating_add(size.saturating_mul(elements.rows() as u64)).saturating_add(strings(elements));
     }
     match column.qtype().scalar() {
@@ -866,7 +866,7 @@ fn object_bytes(column: &OutputColumn) -> u64 {
         Some(scalar) => rows.saturating_mul(values::numpy_size(scalar)).saturating_add(strings(column)),
         None => {
             let own = |row| column.value(row).map_or(0, |value| values::object_bytes(&value, values::Arrays::Numpy));
-            (0..column.rows()).map(own).fold(rows.saturating_mul(scalars::PLACE), u64::saturating_add)
+            (0..column.rows()).map(own).fold(rows.saturating_mul(scalars::LIST_SLOT_BYTES), u64::saturating_add)
         }
     }
 }

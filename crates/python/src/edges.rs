@@ -123,7 +123,7 @@ impl Edge {
     fn split_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         entered(py, || {
             let EdgeForm::Splits(points) = self.edge.form() else { return Ok(None) };
-            self.claim(points.len(), scalars::PLACE + scalars::object_size(Scalar::Int64))?;
+            self.claim(points.len(), scalars::LIST_SLOT_BYTES + scalars::object_size(Scalar::Int64))?;
             let made = PyList::empty(py);
             for (at, point) in points.iter().enumerate() {
                 made.append(point)?;

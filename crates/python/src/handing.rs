@@ -64,9 +64,8 @@ const fn is_number(scalar: Scalar) -> bool {
     for_each_number!(one_of)
 }
 
-/// Returns true if [`handed`] can make NumPy view `array` without a copy: the array has at least `LEAST_LENT` elements, they are numbers, and the
-/// array has no other owner.
-pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
+/// Returns true if NumPy can view `array` without a copy: the array has at least `LEAST_LENT` elements, they are numbers, and it has no other owner.
+pub(crate) fn can_be_viewed(array: &Arc<Array>) -> bool {
     is_number(array.scalar()) && array.len() >= LEAST_LENT && Arc::strong_count(array) == 1
 }
 
@@ -75,13 +74,13 @@ pub(crate) fn is_handed(array: &Arc<Array>) -> bool {
 ///
 /// Returns `None`, and leaves `value` unchanged, if `value` is not an array, if the array is shared or shorter than `LEAST_LENT`, or if its elements
 /// are not numbers.
-pub(crate) fn handed<'py>(
+pub(crate) fn numpy_view_of<'py>(
     py: Python<'py>,
     value: &mut Value,
     spare: Vec<bool>,
 ) -> PyResult<Option<(Bound<'py, PyAny>, Py<Holder>)>> {
     let Value::Array(_, array) = &*value else { return Ok(None) };
-    if !is_handed(array) {
+    if !can_be_viewed(array) {
         return Ok(None);
     }
     let mask = missing(array, spare).unwrap_or_default();
@@ -89,7 +88,8 @@ pub(crate) fn handed<'py>(
     let held = HandedArray { array: std::mem::replace(value, Value::Nothing), mask };
     let holder = Bound::new(py, Holder { held: Mutex::new(Some(held)) })?;
     let (values, mask) = Holder::views(&holder);
-    let values = values.ok_or_else(|| PyValueError::new_err("an array that is passed without a copy must have numbers"))?;
+    let values =
+        values.ok_or_else(|| PyValueError::new_err("an array that is passed without a copy must have numbers"))?;
     let made = mask.map_or_else(|| Ok(values.clone()), |mask| masked(&values, &mask))?;
     Ok(Some((made, holder.unbind())))
 }

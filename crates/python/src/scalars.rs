@@ -108,7 +108,7 @@ pub(crate) const fn object_size(scalar: Scalar) -> u64 {
 
 /// The bytes that each element of a Python list counts, in addition to the element's object: 8 for the pointer in the list, and 8 more, because a
 /// list that grows is copied.
-pub(crate) const PLACE: u64 = 16;
+pub(crate) const LIST_SLOT_BYTES: u64 = 16;
 
 /// The bytes that the characters of a string (a text, or bytes) take in a Python object. Python stores each character of a text in as many bytes as
 /// the text's widest character needs.

@@ -111,7 +111,7 @@ impl Session {
                 given.resize_with(memory.made.len(), || None);
                 let objects = memory.made.iter_mut().zip(given.iter_mut()).map(|(value, given)| match value {
                     Value::Tensor(tensor) => tensors::written_again(py, tensor, given),
-                    value => match handing::handed(py, value, masks.pop().unwrap_or_default())? {
+                    value => match handing::numpy_view_of(py, value, masks.pop().unwrap_or_default())? {
                         Some((made, holder)) => {
                             handed.push_back(holder);
                             Ok(made)

@@ -133,9 +133,9 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
         Value::Array(_, array) => {
             let (len, scalar) = (array.len() as u64, array.scalar());
             let each = match arrays {
-                Arrays::Lists => scalars::PLACE + scalars::object_size(scalar),
-                // An array that is handed to NumPy needs only a mask.
-                Arrays::Numpy if handing::is_handed(array) => 1,
+                Arrays::Lists => scalars::LIST_SLOT_BYTES + scalars::object_size(scalar),
+                // An array that NumPy views needs only a mask.
+                Arrays::Numpy if handing::can_be_viewed(array) => 1,
                 Arrays::Numpy | Arrays::Arrow(_) => numpy_size(scalar),
             };
             len.saturating_mul(each).saturating_add(string_bytes(array))
@@ -143,7 +143,7 @@ pub(crate) fn object_bytes(value: &Value, arrays: Arrays) -> u64 {
         Value::Tuple(members) => match value.list_len() {
             Some(len) => {
                 let (each, strings) = element_bytes(value);
-                (len as u64).saturating_mul(each.saturating_add(scalars::PLACE)).saturating_add(strings)
+                (len as u64).saturating_mul(each.saturating_add(scalars::LIST_SLOT_BYTES)).saturating_add(strings)
             }
             None => members.iter().fold(shell(members.len()), |sum, member| {
                 let own = match member.as_scalar() {
@@ -241,7 +241,7 @@ pub(crate) fn into_object<'py>(
         return scalars::object(py, scalar);
     }
     if making.arrays == Arrays::Numpy
-        && let Some((made, _)) = handing::handed(py, &mut value, Vec::new())?
+        && let Some((made, _)) = handing::numpy_view_of(py, &mut value, Vec::new())?
     {
         return Ok(made);
     }

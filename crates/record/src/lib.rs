@@ -24,6 +24,6 @@ pub use line::{Line, Values};
 pub use lines::Segment;
 pub use locations::ValueLocations;
 pub use outline::Outline;
-pub use pieces::{FunctionPart, FunctionParts, inner_blocks};
+pub use pieces::{FunctionPiece, FunctionPieces, inner_blocks};
 pub use scoped::ScopedValueMap;
 pub use value::{Datum, MachineValue, Presence, datum_types, gather, part_types};

@@ -2,7 +2,7 @@
 //! or piece (function), and before a step that stands alone: a conditional, a loop, a call or an access to a column.
 
 use crate::callee::{access, callee};
-use crate::pieces::FunctionParts;
+use crate::pieces::FunctionPieces;
 use cembra_ops::MemoryAccess;
 use cembra_plan::{Action, BlockId, Plan, StepId};
 
@@ -67,7 +67,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn of(plan: &Plan, pieces: &FunctionParts) -> Lines {
+    pub(crate) fn of(plan: &Plan, pieces: &FunctionPieces) -> Lines {
         let mut line = 0;
         let mut of_step: Vec<u32> = vec![0; plan.step_count()];
         for block in 0..plan.block_count() {

@@ -7,7 +7,7 @@
 //! that is used in many places is written to its slot where it is made, and loaded from there.
 
 use crate::lines::{Lines, stands_alone};
-use crate::pieces::{FunctionParts, inner_blocks};
+use crate::pieces::{FunctionPieces, inner_blocks};
 use cembra_plan::{Action, Binding, BlockId, Plan, StepId, ValueId, ValueLocation};
 use smallvec::SmallVec;
 
@@ -43,7 +43,7 @@ pub struct ValueLocations {
 }
 
 impl ValueLocations {
-    pub(crate) fn of(plan: &Plan, binding: &Binding, pieces: &FunctionParts) -> ValueLocations {
+    pub(crate) fn of(plan: &Plan, binding: &Binding, pieces: &FunctionPieces) -> ValueLocations {
         let mut locations = ValueLocations {
             sources: vec![ValueOrigin::Step; plan.value_count()],
             roots: (0..plan.value_count()).map(ValueId::from_index).collect(),
@@ -126,7 +126,7 @@ impl ValueLocations {
 
     /// Marks the values that are stored in slots because another piece (function) than the one that makes them reads
     /// them, directly or through a view (a part of the value).
-    fn store_what_crosses(&mut self, plan: &Plan, pieces: &FunctionParts) {
+    fn store_what_crosses(&mut self, plan: &Plan, pieces: &FunctionPieces) {
         let mut made_in: Vec<Option<u32>> = vec![None; plan.value_count()];
         for id in steps(plan) {
             let step = plan.step(id);

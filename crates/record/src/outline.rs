@@ -4,7 +4,7 @@
 use crate::callee::{Callee, callees, compares_strings};
 use crate::lines::Lines;
 use crate::locations::ValueLocations;
-use crate::pieces::{FunctionParts, size, widest};
+use crate::pieces::{FunctionPieces, size, widest};
 use cembra_plan::{Binding, Plan, StepId, ValueId};
 use cembra_value::{Budget, Diagnostic, Limit};
 use rustc_hash::FxHashMap;
@@ -17,7 +17,7 @@ pub struct Outline<'a> {
     /// The memory locations of the plan's inputs and outputs.
     pub binding: &'a Binding,
     /// The functions that the plan becomes.
-    pub pieces: FunctionParts,
+    pub pieces: FunctionPieces,
     /// The locations of the plan's values: registers or slots.
     pub locations: ValueLocations,
     /// For each value, whether it is used outside of the line that makes it.
@@ -41,7 +41,7 @@ impl<'a> Outline<'a> {
         let most = limits.native_steps;
         let size = size(plan, most);
         if size <= most {
-            let whole = Self::with(plan, binding, FunctionParts::whole(plan), repeats);
+            let whole = Self::with(plan, binding, FunctionPieces::whole(plan), repeats);
             if size.saturating_add(whole.locations.copies()) <= most {
                 return Ok(whole);
             }
@@ -51,10 +51,10 @@ impl<'a> Outline<'a> {
         }
         // Half of the limit for one function: compile time grows a little faster than size, and a plan that is cut takes
         // long anyway.
-        Ok(Self::with(plan, binding, FunctionParts::cut(plan, binding, (most / 2).max(1), budget)?, repeats))
+        Ok(Self::with(plan, binding, FunctionPieces::cut(plan, binding, (most / 2).max(1), budget)?, repeats))
     }
 
-    fn with(plan: &'a Plan, binding: &'a Binding, pieces: FunctionParts, repeats: bool) -> Self {
+    fn with(plan: &'a Plan, binding: &'a Binding, pieces: FunctionPieces, repeats: bool) -> Self {
         let lines = Lines::of(plan, &pieces);
         let mut locations = ValueLocations::of(plan, binding, &pieces);
         if repeats {

@@ -22,7 +22,7 @@ const MOST_INLINED: usize = 200_000;
 
 /// The content of one function that a plan is cut into: steps, then calls of other pieces, then outputs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FunctionPart {
+pub struct FunctionPiece {
     /// The block that the piece's steps are in.
     pub block: BlockId,
     /// The range of the block's steps that the piece runs.
@@ -33,15 +33,15 @@ pub struct FunctionPart {
     pub outputs: Range<usize>,
 }
 
-impl FunctionPart {
-    const NOTHING: FunctionPart = FunctionPart { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
+impl FunctionPiece {
+    const NOTHING: FunctionPiece = FunctionPiece { block: BlockId::TOP, steps: 0..0, calls: Vec::new(), outputs: 0..0 };
 }
 
 /// The pieces (functions) that a plan is cut into. The first piece is the entry; each piece comes after the pieces that call
 /// it.
 #[derive(Debug)]
-pub struct FunctionParts {
-    list: Vec<FunctionPart>,
+pub struct FunctionPieces {
+    list: Vec<FunctionPiece>,
     /// The index of the piece (function) that runs each step; empty if there is only one.
     of_step: Vec<u32>,
     /// The index of the piece (function) that runs a block, for blocks too large for the enclosing piece.
@@ -49,12 +49,12 @@ pub struct FunctionParts {
     inlines: bool,
 }
 
-impl FunctionParts {
+impl FunctionPieces {
     /// Puts the whole plan into a single piece (function), without cutting it.
-    pub(crate) fn whole(plan: &Plan) -> FunctionParts {
+    pub(crate) fn whole(plan: &Plan) -> FunctionPieces {
         let steps = 0..plan.block(BlockId::TOP).steps.len();
-        let all = FunctionPart { steps, outputs: 0..plan.outputs().len(), ..FunctionPart::NOTHING };
-        FunctionParts { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
+        let all = FunctionPiece { steps, outputs: 0..plan.outputs().len(), ..FunctionPiece::NOTHING };
+        FunctionPieces { list: vec![all], of_step: Vec::new(), of_block: FxHashMap::default(), inlines: true }
     }
 
     /// Cuts a plan into pieces (functions) of about `most` steps each.
@@ -66,10 +66,10 @@ impl FunctionParts {
         binding: &Binding,
         most: usize,
         budget: &Budget,
-    ) -> Result<FunctionParts, Diagnostic> {
+    ) -> Result<FunctionPieces, Diagnostic> {
         let weights = Weights::of(plan, most, budget)?;
-        let mut pieces = FunctionParts {
-            list: vec![FunctionPart::NOTHING],
+        let mut pieces = FunctionPieces {
+            list: vec![FunctionPiece::NOTHING],
             of_step: vec![0; plan.step_count()],
             of_block: FxHashMap::default(),
             inlines: weights.total <= MOST_INLINED,
@@ -96,7 +96,7 @@ impl FunctionParts {
     }
 
     /// The pieces (functions) of the plan, the entry first.
-    pub fn list(&self) -> &[FunctionPart] {
+    pub fn list(&self) -> &[FunctionPiece] {
         &self.list
     }
 
@@ -122,13 +122,13 @@ impl FunctionParts {
     }
 
     fn add(&mut self) -> usize {
-        self.list.push(FunctionPart::NOTHING);
+        self.list.push(FunctionPiece::NOTHING);
         self.list.len() - 1
     }
 
     /// Makes the piece (function) `number` call a new piece for each of `parts`. If there are more than [`MOST_CALLS`],
     /// it calls intermediate pieces instead, which call the pieces of the parts.
-    fn call_all(&mut self, number: usize, mut parts: Vec<FunctionPart>, todo: &mut Vec<(usize, Vec<FunctionPart>)>) {
+    fn call_all(&mut self, number: usize, mut parts: Vec<FunctionPiece>, todo: &mut Vec<(usize, Vec<FunctionPiece>)>) {
         let mut each = 1;
         while parts.len().div_ceil(each) > MOST_CALLS {
             each *= MOST_CALLS;
@@ -143,7 +143,7 @@ impl FunctionParts {
 
     /// Assigns the steps of `part` to the piece (function) `number`. Returns the blocks inside these steps that are too
     /// large for the piece.
-    fn occupy(&mut self, plan: &Plan, number: usize, part: &FunctionPart, weights: &Weights) -> Vec<BlockId> {
+    fn occupy(&mut self, plan: &Plan, number: usize, part: &FunctionPiece, weights: &Weights) -> Vec<BlockId> {
         let mut large = Vec::new();
         let mut open = vec![(part.block, part.steps.clone())];
         while let Some((block, steps)) = open.pop() {
@@ -207,7 +207,7 @@ pub(crate) fn widest(plan: &Plan, most: usize) -> usize {
 }
 
 /// The pieces (functions) that write the plan's outputs to their memory locations, each for a range of the outputs.
-fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<FunctionPart> {
+fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<FunctionPiece> {
     let weigh = |at: usize| {
         let value = plan.outputs()[at].value;
         // An output whose place is its own slot is written when it is made.
@@ -215,7 +215,7 @@ fn outputs(plan: &Plan, binding: &Binding, most: usize) -> Vec<FunctionPart> {
         if own { 0 } else { fields(plan, value, usize::MAX) + 1 }
     };
     let ranges = ranges((0..plan.outputs().len()).map(weigh), most);
-    ranges.into_iter().map(|outputs| FunctionPart { outputs, ..FunctionPart::NOTHING }).collect()
+    ranges.into_iter().map(|outputs| FunctionPiece { outputs, ..FunctionPiece::NOTHING }).collect()
 }
 
 /// The number of tuple fields in a value; counting stops a little after `most`.
@@ -297,8 +297,11 @@ impl Weights {
     }
 
     /// Splits a block's steps into pieces (functions) that weigh at most `most` each, or have a single step.
-    fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<FunctionPart> {
+    fn stretches(&self, plan: &Plan, block: BlockId, most: usize) -> Vec<FunctionPiece> {
         let weights = plan.block(block).steps.iter().map(|id| self.steps[id.index()] as usize);
-        ranges(weights, most).into_iter().map(|steps| FunctionPart { block, steps, ..FunctionPart::NOTHING }).collect()
+        ranges(weights, most)
+            .into_iter()
+            .map(|steps| FunctionPiece { block, steps, ..FunctionPiece::NOTHING })
+            .collect()
     }
 }

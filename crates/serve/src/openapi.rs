@@ -3,7 +3,7 @@
 
 use crate::models::ModelVersion;
 use crate::problem;
-use crate::requests::Form;
+use crate::requests::RowFormat;
 use crate::schema::{inputs, outputs};
 use crate::state::State;
 use cembra::{Field, QType};
@@ -114,40 +114,42 @@ fn model(state: &State, name: &str, served: &ModelVersion) -> Value {
     json!({"post": post, "get": get})
 }
 
-/// The forms of a request. Among many rows, any object is taken: a row that does not fit has an error in its place.
+/// The formats of a request. Among many rows, any object is taken: a row that does not fit has an error in its place.
 fn requests(served: &ModelVersion) -> Value {
     let row = inputs(served.executor.inputs());
-    content(served, false, |form| match form {
-        Form::Json if served.batch.is_ok() => json!({"anyOf": [row, {"type": "array", "items": {"type": "object"}}]}),
-        Form::Json => row.clone(),
-        Form::Csv => csv(served.executor.inputs()),
-        _ => text(form),
+    content(served, false, |format| match format {
+        RowFormat::Json if served.batch.is_ok() => {
+            json!({"anyOf": [row, {"type": "array", "items": {"type": "object"}}]})
+        }
+        RowFormat::Json => row.clone(),
+        RowFormat::Csv => csv(served.executor.inputs()),
+        _ => text(format),
     })
 }
 
-/// The forms of an answer.
+/// The formats of an answer.
 fn answers(served: &ModelVersion) -> Value {
     let row = outputs(served.executor.outputs());
-    content(served, true, |form| match form {
-        Form::Json if served.batch.is_ok() => {
+    content(served, true, |format| match format {
+        RowFormat::Json if served.batch.is_ok() => {
             let each = json!({"anyOf": [row, {"$ref": "#/components/schemas/row_error"}]});
             json!({"anyOf": [row, {"type": "array", "items": each}]})
         }
-        Form::Json => row.clone(),
-        _ => text(form),
+        RowFormat::Json => row.clone(),
+        _ => text(format),
     })
 }
 
 /// Lines, CSV and Arrow have no schema of JSON.
-fn text(form: Form) -> Value {
-    json!({"type": "string", "contentMediaType": form.media_type()})
+fn text(format: RowFormat) -> Value {
+    json!({"type": "string", "contentMediaType": format.media_type()})
 }
 
 /// A CSV with the inputs as columns. Rows that do not fit have errors in their places, so only the header is described.
 fn csv(inputs: &[Field]) -> Value {
     let mut names = Vec::new();
     inputs.iter().for_each(|input| columns(&input.name, &input.qtype, &mut names));
-    let mut schema = text(Form::Csv);
+    let mut schema = text(RowFormat::Csv);
     if !names.is_empty() && names.iter().all(|name| is_plain_name(name)) {
         schema["pattern"] = format!("^{}(\\r?\\n[ !#-~]*)*$", names.join(",").replace('.', "\\.")).into();
     }
@@ -179,16 +181,19 @@ fn is_plain_name(name: &str) -> bool {
 }
 
 /// The media types that a model has, each with its schema.
-fn content(served: &ModelVersion, is_answer: bool, schema: impl Fn(Form) -> Value) -> Value {
+fn content(served: &ModelVersion, is_answer: bool, schema: impl Fn(RowFormat) -> Value) -> Value {
     let has_lists = served.executor.inputs().iter().any(|input| has_lists(&input.qtype));
-    let has = |form: &Form| match form {
-        Form::Json => true,
+    let has = |format: &RowFormat| match format {
+        RowFormat::Json => true,
         // A field of CSV cannot hold a list.
-        Form::Csv => served.batch.is_ok() && (is_answer || !has_lists),
+        RowFormat::Csv => served.batch.is_ok() && (is_answer || !has_lists),
         _ => served.batch.is_ok(),
     };
-    let forms = Form::ALL.into_iter().filter(has);
-    forms.map(|form| (form.media_type().to_owned(), json!({"schema": schema(form)}))).collect::<Map<_, _>>().into()
+    let formats = RowFormat::ALL.into_iter().filter(has);
+    formats
+        .map(|format| (format.media_type().to_owned(), json!({"schema": schema(format)})))
+        .collect::<Map<_, _>>()
+        .into()
 }
 
 fn row_error() -> Value {

@@ -8,9 +8,9 @@ use super::chunks::too_large;
 use super::foreign;
 use super::place::Places;
 use super::structs::{self, MissingField};
-use super::{Decoded, Form, Keep, Named, Request, Room, Spelling, types};
+use super::{DecodeLimit, Decoded, Form, Keep, Named, Request, Spelling, types};
 use crate::error::{DataCode, DataError};
-use crate::schema::{Column, ColumnPlace, absent_columns, empty_list_hint, quoted};
+use crate::schema::{Column, FieldPath, absent_columns, empty_list_hint, quoted};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, LargeListArray, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -227,12 +227,12 @@ impl Conversion {
         copied.fold(0, u64::saturating_add)
     }
 
-    /// The number of `rows`, from the first on, that fit into the memory `room`. Each row takes memory for every field of its values, even for values
+    /// The number of `rows`, from the first on, that fit into `limit`. Each row takes memory for every field of its values, even for values
     /// that are missing in the file.
     ///
     /// # Errors
     /// If a single row exceeds the memory limit.
-    pub(crate) fn rows_within(&self, rows: &RecordBatch, room: Room) -> Result<usize, DataError> {
+    pub(crate) fn rows_within(&self, rows: &RecordBatch, limit: DecodeLimit) -> Result<usize, DataError> {
         let fixed = self.leaves.iter().map(|(column, _)| ValueColumn::row_bytes(&column.qtype));
         let fixed = fixed.fold(0, u64::saturating_add);
         let mut lists = Vec::new();
@@ -244,11 +244,11 @@ impl Conversion {
                 return Err(too_large(format!("a row takes {own} bytes; the limit is {} bytes", self.most_bytes)));
             }
             bytes = bytes.saturating_add(own);
-            if !room.takes(row, bytes) {
+            if !limit.takes(row, bytes) {
                 return Ok(row);
             }
             if lists.is_empty() {
-                let more = room.bytes.saturating_sub(bytes).checked_div(own).unwrap_or(u64::MAX);
+                let more = limit.bytes.saturating_sub(bytes).checked_div(own).unwrap_or(u64::MAX);
                 return Ok(usize::try_from(more).unwrap_or(usize::MAX).saturating_add(1).min(rows.num_rows()));
             }
         }
@@ -266,7 +266,7 @@ impl Conversion {
         };
         let mut columns = Vec::new();
         for (column, pick) in &self.leaves {
-            let place = ColumnPlace { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let place = FieldPath { leaf: &column.name, path: &column.name, inferred: column.inferred };
             reading.is_empty_by_default = column.is_empty_by_default;
             columns.push(reading.values(pick, rows, &column.qtype, place));
         }
@@ -437,7 +437,7 @@ impl RowConversion<'_> {
     }
 
     /// The values of an input in the type `qtype`, from its columns in `rows`.
-    fn values(&mut self, pick: &ColumnSource, rows: &RecordBatch, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
+    fn values(&mut self, pick: &ColumnSource, rows: &RecordBatch, qtype: &QType, place: FieldPath<'_>) -> ArrayRef {
         match (pick, qtype) {
             (ColumnSource::Tuple(..), QType::Tuple(_)) if let Some(of) = qtype.as_optional_struct() => {
                 let loose = types::all_optional(of);
@@ -449,7 +449,7 @@ impl RowConversion<'_> {
                 let each = parts.iter().zip(fields.iter()).enumerate();
                 let arrays = each.map(|(at, (part, qtype))| {
                     let path = format!("{}.{}", place.path, fields.label(at));
-                    self.values(part, rows, qtype, ColumnPlace { path: &path, ..place })
+                    self.values(part, rows, qtype, FieldPath { path: &path, ..place })
                 });
                 let arrays = arrays.collect();
                 cells::tuple(qtype, arrays, rows.num_rows(), self.tolerant)
@@ -460,7 +460,7 @@ impl RowConversion<'_> {
     }
 
     /// Converts a column to `qtype`, which its type must allow. The errors of rows whose value `qtype` does not have are recorded in `wrong`.
-    fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
+    fn convert(&mut self, array: &ArrayRef, qtype: &QType, place: FieldPath<'_>) -> ArrayRef {
         let rows = array.len();
         if let Some(of) = qtype.as_optional_struct() {
             let Some(found) = array.as_struct_opt() else {
@@ -477,7 +477,7 @@ impl RowConversion<'_> {
             let parts = fields.iter().enumerate().map(|(at, qtype)| {
                 let label = fields.label(at);
                 let path = format!("{}.{label}", place.path);
-                let place = ColumnPlace { path: &path, ..place };
+                let place = FieldPath { path: &path, ..place };
                 match found.column_by_name(&label) {
                     // If the whole tuple is missing, so are its fields.
                     Some(part) => self.convert(&under(part, found), qtype, place),
@@ -523,11 +523,11 @@ impl RowConversion<'_> {
     }
 
     /// Records an error for each present struct that lacks a required field, and returns the structs.
-    fn checked(&mut self, of: &QType, structs: ArrayRef, place: ColumnPlace<'_>) -> ArrayRef {
+    fn checked(&mut self, of: &QType, structs: ArrayRef, place: FieldPath<'_>) -> ArrayRef {
         let mut lacking = Vec::new();
         structs::lacking(of, &structs, place.path, &mut lacking);
         for MissingField { row, path, scalar } in lacking {
-            self.refuse(row, ColumnPlace { path: &path, ..place }.missing(scalar));
+            self.refuse(row, FieldPath { path: &path, ..place }.missing(scalar));
         }
         structs
     }
@@ -539,13 +539,7 @@ impl RowConversion<'_> {
     }
 
     /// Converts a column of lists of structs to large lists.
-    fn lists_of_structs(
-        &mut self,
-        array: &ArrayRef,
-        element: &QType,
-        qtype: &QType,
-        place: ColumnPlace<'_>,
-    ) -> ArrayRef {
+    fn lists_of_structs(&mut self, array: &ArrayRef, element: &QType, qtype: &QType, place: FieldPath<'_>) -> ArrayRef {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
         let (Some(lists), Some(field)) = (self.large_lists(array), types::element_of(qtype)) else { return nothing() };
@@ -578,7 +572,7 @@ impl RowConversion<'_> {
     }
 
     /// Converts a column of lists to large lists with elements of type `scalar`.
-    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: ColumnPlace<'_>) -> ArrayRef {
+    fn lists(&mut self, array: &ArrayRef, scalar: Scalar, qtype: &QType, place: FieldPath<'_>) -> ArrayRef {
         let rows = array.len();
         let nothing = || missing(qtype, rows);
         let read = || {
@@ -614,7 +608,7 @@ impl RowConversion<'_> {
                     Some(lost) => {
                         let shown = foreign::text(lists.values(), lost);
                         let path = format!("{}.{}", place.path, lost - at(row));
-                        ColumnPlace { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
+                        FieldPath { path: &path, ..place }.mismatch(&QType::Optional(scalar), &quoted(&shown), None)
                     }
                     None => continue,
                 };
@@ -630,7 +624,7 @@ impl RowConversion<'_> {
 }
 
 /// The error that a list is missing.
-fn missing_list(qtype: &QType, place: ColumnPlace<'_>) -> DataError {
+fn missing_list(qtype: &QType, place: FieldPath<'_>) -> DataError {
     let message = format!("expected {qtype}, found a missing value");
     DataError::new(DataCode::MissingValue, message).in_column(place.path).hint(empty_list_hint(place.path))
 }

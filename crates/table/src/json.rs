@@ -14,13 +14,11 @@ use super::chunks::too_large;
 use super::input::{Bytes, Text};
 use super::place::Places;
 use super::{
-    ColumnTypes, Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Room, Source, Spelling, Table, types,
+    ColumnTypes, DecodeLimit, Decoded, Form, Keep, Named, Piece, ReadOptions, Request, Source, Spelling, Table, types,
 };
 use crate::error::{DataCode, DataError};
 use crate::objects::{Cut, Object, Objects};
-use crate::schema::{
-    Column, ColumnPlace, Inferred, InferredAt, LookAheadLimits, RequestedLeaf, absent_columns, quoted,
-};
+use crate::schema::{Column, FieldPath, Inferred, InferredAt, LookAheadLimits, RequestedLeaf, absent_columns, quoted};
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use cembra::doors::{JsonKind, JsonText};
@@ -309,7 +307,7 @@ impl JsonData {
     /// `is_kept`, the type is for a column that is only copied to the results, and is optional.
     fn infer(&self, name: &str, is_kept: bool) -> Result<Option<(QType, Option<u64>)>, DataError> {
         self.check_numbers(name, is_kept)?;
-        let place = ColumnPlace { leaf: name, path: name, inferred: true };
+        let place = FieldPath { leaf: name, path: name, inferred: true };
         let mut seen = JsonForm { kind: Kind::Nothing, missing: false };
         let mut found = self.ahead.is_empty();
         let type_of = |seen: &JsonForm| if is_kept { seen.qtype().to_optional() } else { seen.qtype() };
@@ -396,7 +394,7 @@ impl RowForm {
             }
         }
         for (at, column) in self.columns.iter().enumerate() {
-            let place = ColumnPlace { leaf: &column.name, path: &column.name, inferred: column.inferred };
+            let place = FieldPath { leaf: &column.name, path: &column.name, inferred: column.inferred };
             let is_kept = at >= self.leaves;
             let may_lack = |value: &JsonText<'_>| self.full.contains(&at) && lacks(&column.qtype, *value);
             is_as_written |= object.row.get(&column.name).as_ref().is_some_and(may_lack);
@@ -406,7 +404,7 @@ impl RowForm {
             {
                 is_as_written = true;
                 if wrong.is_ok() && self.carried.is_none() {
-                    let place = ColumnPlace { inferred: true, ..place };
+                    let place = FieldPath { inferred: true, ..place };
                     let better = better(&column.qtype, value, place);
                     wrong =
                         Err(misfit_of(&column.name, true, &column.qtype, value, better.as_ref()).on_line(object.line));
@@ -570,7 +568,7 @@ impl JsonPiece {
 }
 
 impl Piece for JsonPiece {
-    fn decode_within(mut self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+    fn decode_within(mut self: Box<Self>, limit: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
         let form = self.form.clone();
         let (first, again) = form.columns.split_at(form.distinct);
         let of_types = |columns: &[Column]| {
@@ -605,10 +603,10 @@ impl Piece for JsonPiece {
                 break;
             }
             if let Some(text) = object.text() {
-                let half = room.bytes / 2;
-                let bytes = if again.is_empty() { room.bytes } else { half };
+                let half = limit.bytes / 2;
+                let bytes = if again.is_empty() { limit.bytes } else { half };
                 let fits = columns.fits(text, bytes) && (again.is_empty() || others.fits(text, half));
-                let may_be = at == 0 && room.takes_any_row;
+                let may_be = at == 0 && limit.takes_first_row;
                 if !fits && !may_be {
                     let first = object.into_first();
                     self.put_back(first);

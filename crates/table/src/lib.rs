@@ -50,7 +50,7 @@ pub use guard::is_guarded;
 use input::Input;
 use place::Places;
 use schema::{Column, Inferred, RequestedLeaf};
-use several::LaterFile;
+use several::SubsequentFile;
 pub use several::{ColumnTypes, FileOpener};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -266,20 +266,20 @@ pub struct HeldBlock {
 
 /// A memory limit for the rows that are decoded at once from a piece (an undecoded part of a file).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Room {
+pub struct DecodeLimit {
     /// The most bytes of the decoded rows, missing values included.
     pub bytes: u64,
     /// True if the first row is decoded even if it is larger than `bytes`. The separate limit for the size of any row of the data still applies.
-    pub takes_any_row: bool,
+    pub takes_first_row: bool,
 }
 
-impl Room {
+impl DecodeLimit {
     /// The limit for decoding all rows of a piece at once: every row fits into it.
-    pub const ALL: Room = Room { bytes: u64::MAX, takes_any_row: true };
+    pub const ALL: DecodeLimit = DecodeLimit { bytes: u64::MAX, takes_first_row: true };
 
     /// Returns true if row `row` fits into the limit together with the rows before it; `bytes` is the size of these rows and row `row` together.
     pub(crate) const fn takes(self, row: usize, bytes: u64) -> bool {
-        bytes <= self.bytes || row == 0 && self.takes_any_row
+        bytes <= self.bytes || row == 0 && self.takes_first_row
     }
 }
 
@@ -287,12 +287,12 @@ impl Room {
 pub trait Piece: Send {
     /// Decodes all rows of the piece.
     fn decode(self: Box<Self>) -> Decoded {
-        self.decode_within(Room::ALL).0
+        self.decode_within(DecodeLimit::ALL).0
     }
 
-    /// Decodes rows of the piece from the first on, as many as fit into `room`. Returns the decoded rows and the rest of the piece; the rest is
+    /// Decodes rows of the piece from the first on, as many as fit into `limit`. Returns the decoded rows and the rest of the piece; the rest is
     /// `None` if all rows were decoded.
-    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>);
+    fn decode_within(self: Box<Self>, limit: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>);
 
     /// The block of memory that the piece keeps alive; a block of zero bytes if the data are cut into pieces of bounded size.
     fn held(&self) -> HeldBlock {
@@ -301,7 +301,7 @@ pub trait Piece: Send {
 }
 
 impl Piece for Decoded {
-    fn decode_within(self: Box<Self>, _: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+    fn decode_within(self: Box<Self>, _: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
         (*self, None)
     }
 }
@@ -363,7 +363,7 @@ pub struct Dataset {
     form: Opened,
     most_bytes: u64,
     /// The files after the first one. Their columns' names are in `later_names`, sorted.
-    later: Vec<LaterFile>,
+    later: Vec<SubsequentFile>,
     later_names: Vec<String>,
 }
 
@@ -423,7 +423,7 @@ impl Dataset {
     pub fn followed_by(mut self, files: Vec<FileOpener>) -> Result<Dataset, DataError> {
         let mut names = Vec::new();
         for file in files {
-            let later = LaterFile::look(file, &self, &mut names)?;
+            let later = SubsequentFile::open(file, &self, &mut names)?;
             self.later.push(later);
             names.sort_unstable();
             names.dedup();

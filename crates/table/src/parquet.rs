@@ -6,7 +6,7 @@ use super::guard::guarded;
 use super::messages::check_schema;
 use super::pages::Groups;
 use super::unread::{UnreadableColumns, schema_of};
-use super::{Decoded, HeldBlock, Piece, ReadOptions, Request, Room, Source, Spelling, Table, casts};
+use super::{DecodeLimit, Decoded, HeldBlock, Piece, ReadOptions, Request, Source, Spelling, Table, casts};
 use crate::error::{DataCode, DataError};
 use crate::foreign;
 use crate::schema::Inferred;
@@ -278,10 +278,10 @@ impl Piece for ArrowPiece {
         HeldBlock { bytes: self.held.bytes.saturating_add(self.conversion.copied_bytes(&self.rows)), ..self.held }
     }
 
-    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+    fn decode_within(self: Box<Self>, limit: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
         let ArrowPiece { rows, first, format, conversion, held } = *self;
         let made = guarded(format, || {
-            let count = conversion.rows_within(&rows, room)?;
+            let count = conversion.rows_within(&rows, limit)?;
             Ok((count, conversion.apply(&rows.slice(0, count), first)?))
         });
         match made {

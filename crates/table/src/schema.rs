@@ -132,7 +132,7 @@ impl<T: PartialEq> InferredAt<T> {
 
 /// The place of a value, for messages: the input that the value is read for, and the path of the field if the input is a tuple.
 #[derive(Clone, Copy, Debug)]
-pub struct ColumnPlace<'a> {
+pub struct FieldPath<'a> {
     /// The name of the input.
     pub leaf: &'a str,
     /// The path of the tuple field (`p.0`, `p.x`) that the value is read for. If the place is not a tuple field: the name of the input or column.
@@ -141,7 +141,7 @@ pub struct ColumnPlace<'a> {
     pub inferred: bool,
 }
 
-impl ColumnPlace<'_> {
+impl FieldPath<'_> {
     /// Advice to declare this place as `qtype`.
     fn declare(self, qtype: &QType) -> String {
         let (spelled, leaf) = (spelled(qtype), declared_name(self.leaf));
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn advice_is_quoted_where_a_model_or_a_shell_needs_it() {
-        let odd = ColumnPlace { leaf: "net \"x\", CHF", path: "net \"x\", CHF", inferred: false };
+        let odd = FieldPath { leaf: "net \"x\", CHF", path: "net \"x\", CHF", inferred: false };
         let error = odd.missing(Scalar::Float64).to_string();
         assert!(error.ends_with("; declare `input \"net \\\"x\\\", CHF\": f64?`"), "{error}");
         let carried = |column: &str, qtype: &QType| {
@@ -347,17 +347,17 @@ mod tests {
 
     #[test]
     fn advice_names_the_leaf_or_the_field() {
-        let whole = ColumnPlace { leaf: "x", path: "x", inferred: false };
+        let whole = FieldPath { leaf: "x", path: "x", inferred: false };
         assert_eq!(
             whole.missing(Scalar::Float32).to_string(),
             "column `x`: expected f32, found a missing value; declare `input x: f32?`"
         );
-        let field = ColumnPlace { leaf: "p", path: "p.1", inferred: false };
+        let field = FieldPath { leaf: "p", path: "p.1", inferred: false };
         assert_eq!(
             field.missing(Scalar::Text).to_string(),
             "column `p.1`: expected text, found a missing value; declare `p.1` as `text?` in the tuple type of `p`"
         );
-        let guessed = ColumnPlace { inferred: true, ..whole };
+        let guessed = FieldPath { inferred: true, ..whole };
         assert_eq!(
             guessed.mismatch(&QType::INT32, "`a`", None).to_string(),
             "column `x`: expected i32, found `a`; the type was inferred from the first rows, and no type can hold both values"

@@ -4,7 +4,7 @@
 
 use crate::error::{DataCode, DataError};
 use crate::schema::quoted;
-use crate::{Dataset, Decoded, Form, HeldBlock, Keep, Named, Piece, Request, Room, Source, Table};
+use crate::{Dataset, DecodeLimit, Decoded, Form, HeldBlock, Keep, Named, Piece, Request, Source, Table};
 use arrow_schema::SchemaRef;
 use cembra_runtime::QType;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,8 +19,8 @@ pub struct FileOpener {
 }
 
 /// A data file after the first one, whose columns were checked. `dataset` is the open data of a file that cannot be opened again, such as a pipe.
-pub(crate) struct LaterFile {
-    following: FileOpener,
+pub(crate) struct SubsequentFile {
+    opener: FileOpener,
     dataset: Option<Dataset>,
 }
 
@@ -59,17 +59,17 @@ impl ColumnTypes {
     }
 }
 
-impl LaterFile {
-    /// Opens the file `following` and checks its format, which must be that of `first`. Appends the column names of the file to `names`.
+impl SubsequentFile {
+    /// Opens a file and checks its format, which must be that of `first`. Appends the column names of the file to `names`.
     ///
     /// # Errors
     /// If the file cannot be opened, or has another format than `first`.
-    pub(crate) fn look(
-        following: FileOpener,
+    pub(crate) fn open(
+        opener: FileOpener,
         first: &Dataset,
         names: &mut Vec<String>,
-    ) -> Result<LaterFile, DataError> {
-        let dataset = (following.open)(!following.reopens)?;
+    ) -> Result<SubsequentFile, DataError> {
+        let dataset = (opener.open)(!opener.reopens)?;
         if std::mem::discriminant(&dataset.form) != std::mem::discriminant(&first.form) {
             let (found, wanted) = (dataset.format.name(), first.format.name());
             let message = format!("the file is {found}, but {} is {wanted}", quoted(&first.name));
@@ -79,8 +79,8 @@ impl LaterFile {
             );
         }
         names.extend(dataset.names().into_iter().map(str::to_owned));
-        let dataset = Some(dataset).filter(|_| !following.reopens);
-        Ok(LaterFile { following, dataset })
+        let dataset = Some(dataset).filter(|_| !opener.reopens);
+        Ok(SubsequentFile { opener, dataset })
     }
 }
 
@@ -171,15 +171,15 @@ impl Plan {
 ///
 /// # Errors
 /// If a later file lacks a column of the first file, or has the column with another type.
-pub(crate) fn after(first: Table, later: Vec<LaterFile>, request: &Request) -> Result<Table, DataError> {
+pub(crate) fn after(first: Table, later: Vec<SubsequentFile>, request: &Request) -> Result<Table, DataError> {
     let request = Request { found: Some(ColumnTypes::of(&first, request)), ..request.clone() };
     let plan = Plan { request, name: first.name.clone(), kept: first.kept.clone(), schema: first.schema.clone() };
     let mut total = first.total;
-    for one in later.iter().filter(|one| one.following.reopens) {
-        let (table, _) = plan.bind((one.following.open)(false)?)?;
+    for one in later.iter().filter(|one| one.opener.reopens) {
+        let (table, _) = plan.bind((one.opener.open)(false)?)?;
         total = total.zip(table.total).map(|(rows, more)| rows.saturating_add(more));
     }
-    if later.iter().any(|one| !one.following.reopens) {
+    if later.iter().any(|one| !one.opener.reopens) {
         total = None;
     }
     let files = 1 + later.len() as u64;
@@ -202,7 +202,7 @@ struct Files {
     /// The index of the open file.
     index: u64,
     files: u64,
-    later: VecDeque<LaterFile>,
+    later: VecDeque<SubsequentFile>,
 }
 
 impl Source for Files {
@@ -215,8 +215,8 @@ impl Source for Files {
                 let held = HeldBlock { block: block.wrapping_mul(self.files).wrapping_add(self.index), bytes };
                 return Ok(Some(Box::new(FilePiece { piece, name: name.clone(), columns: columns.clone(), held })));
             }
-            let Some(LaterFile { following, dataset }) = self.later.pop_front() else { return Ok(None) };
-            let dataset = dataset.map_or_else(|| (following.open)(true), Ok)?;
+            let Some(SubsequentFile { opener, dataset }) = self.later.pop_front() else { return Ok(None) };
+            let dataset = dataset.map_or_else(|| (opener.open)(true), Ok)?;
             let name: Arc<str> = dataset.name.as_str().into();
             let (Table { source, .. }, columns) = self.plan.bind(dataset)?;
             self.open = Open { name, source, columns };
@@ -248,9 +248,9 @@ impl Piece for FilePiece {
         self.held
     }
 
-    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+    fn decode_within(self: Box<Self>, limit: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
         let FilePiece { piece, name, columns, held } = *self;
-        let (mut decoded, rest) = piece.decode_within(room);
+        let (mut decoded, rest) = piece.decode_within(limit);
         decoded.error = decoded.error.map(|error| named(error, &name));
         if let Some(columns) = &columns {
             match decoded.batch.rows.project(columns) {

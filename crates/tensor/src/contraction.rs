@@ -563,7 +563,7 @@ impl TensorGraph {
             if new[id.index()].is_some() {
                 continue;
             }
-            let mut node = node.without_cuts();
+            let mut node = node.without_tiling_only_operands();
             for operand in &mut node.operands {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }

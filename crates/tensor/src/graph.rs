@@ -557,7 +557,7 @@ impl TensorGraph {
     /// let part = g.slice(x, &[Slice { start: 1, step: 1, count: 2 }])?;
     /// let placed = g.place_slice_in(part, &[Slice { start: 3, step: 1, count: 2 }], x)?;
     /// assert_eq!(g.extents(placed), [5]);
-    /// assert_eq!((g.node(placed).read(), g.node(placed).cut_by()), (&[part][..], &[x][..]));
+    /// assert_eq!((g.node(placed).read(), g.node(placed).tiling_operands()), (&[part][..], &[x][..]));
     /// # Ok::<(), cembra_value::Error>(())
     /// ```
     ///

@@ -132,7 +132,7 @@ impl Node {
     /// The operands whose tiles (blocks) decide how the node's value is cut into tiles. Usually, these are the operands from which the value is
     /// computed. A node that copies a slice into zeros is cut like another tensor, its second operand; the list is empty if there is no such operand.
     #[must_use]
-    pub fn cut_by(&self) -> &[TensorNodeId] {
+    pub fn tiling_operands(&self) -> &[TensorNodeId] {
         match self.operation {
             Operation::PlaceSlice(_) => &self.operands[1..],
             _ => self.read(),
@@ -148,7 +148,7 @@ impl Node {
     }
 
     /// Returns the node without the operands that only decide how its value is cut into tiles (blocks).
-    pub(crate) fn without_cuts(&self) -> Node {
+    pub(crate) fn without_tiling_only_operands(&self) -> Node {
         Node { operands: self.kept().into(), ..self.clone() }
     }
 

@@ -36,7 +36,7 @@ pub fn evaluate(
         elements,
         values: vec![None; graph.len()],
         uses: vec![0; graph.len()],
-        held: TensorBytes::none(elements.most_bytes()),
+        held: TensorBytes::with_limit(elements.most_bytes()),
     };
     let needed = graph.needed(outputs);
     for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {

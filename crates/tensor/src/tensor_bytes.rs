@@ -18,7 +18,7 @@ pub struct TensorBytes {
 impl TensorBytes {
     /// Begins a count at 0 bytes, with a limit of `most` bytes.
     #[must_use]
-    pub const fn none(most: u64) -> TensorBytes {
+    pub const fn with_limit(most: u64) -> TensorBytes {
         TensorBytes { bytes: 0, peak: 0, most }
     }
 

@@ -61,7 +61,7 @@ mod tiled;
 pub use checkpoint::Checkpoint;
 pub use elements::operations::TileOperation;
 pub use evaluator::Evaluator;
-pub use graph::Resumed;
+pub use graph::ResumeState;
 pub use journal::{Journal, Progress, Step, StepKind};
 pub use options::{Options, Segment};
 pub use product::symbolic::SymbolicProduct;

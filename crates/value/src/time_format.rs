@@ -99,7 +99,7 @@ const FRACTION_DIGITS: usize = 9;
 
 /// The type of the values that a format reads or writes: dates or timestamps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum MomentKind {
     /// The format is for dates.
     Date,
     /// The format is for timestamps.
@@ -151,20 +151,20 @@ impl<'f> Iterator for Pieces<'f> {
 
 /// The error for a text that is not a valid format of times, or not a valid time zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WrongForm {
+pub struct TimeFormatError {
     /// The error message for the wrong text.
     pub message: String,
     /// The hint for how to correct the wrong text.
     pub hint: String,
 }
 
-impl Kind {
+impl MomentKind {
     fn letters(self) -> &'static [(char, Letter, Field, &'static str)] {
-        if self == Kind::Date { &LETTERS[..OF_DATES] } else { &LETTERS }
+        if self == MomentKind::Date { &LETTERS[..OF_DATES] } else { &LETTERS }
     }
 
     const fn name(self) -> &'static str {
-        if matches!(self, Kind::Date) { "a date" } else { "a timestamp" }
+        if matches!(self, MomentKind::Date) { "a date" } else { "a timestamp" }
     }
 
     /// Checks a format for values of this type: for writing, or for reading if `is_read`. A format for reading must
@@ -173,8 +173,8 @@ impl Kind {
     /// # Errors
     /// If the format is too long, or has a part that values of this type lack; if `is_read`, also if it lacks a year, or has a
     /// part twice.
-    pub fn check(self, format: &str, is_read: bool) -> Result<(), WrongForm> {
-        let wrong = |message: String, hint: &str| Err(WrongForm { message, hint: hint.to_owned() });
+    pub fn check(self, format: &str, is_read: bool) -> Result<(), TimeFormatError> {
+        let wrong = |message: String, hint: &str| Err(TimeFormatError { message, hint: hint.to_owned() });
         if format.len() > TIME_FORMAT_BYTES {
             return wrong(
                 format!("the format has {} bytes; the limit is {TIME_FORMAT_BYTES} bytes", format.len()),
@@ -627,21 +627,21 @@ mod tests {
     #[test]
     fn wrong_formats_are_refused() {
         for (kind, is_read, format, message) in [
-            (Kind::Date, true, "%Y %H", "a date has no hour"),
-            (Kind::Date, false, "%z", "a date has no offset"),
-            (Kind::Date, true, "%Y %q", "`%q`, which is not a part of a date"),
-            (Kind::Timestamp, false, "%", "ends with a `%`"),
-            (Kind::Timestamp, true, "%Y %m %b", "the month twice, as `%m` and as `%b`"),
-            (Kind::Timestamp, true, "%Y %I:%M", "`%I`, but not the half of the day"),
-            (Kind::Timestamp, true, "%Y %H:%M %p", "`%p`, but no hour from 1 to 12"),
-            (Kind::Timestamp, true, "%Y %p", "`%p`, but no hour from 1 to 12"),
-            (Kind::Timestamp, true, "%Y %H %I", "the hour twice, as `%H` and as `%I`"),
-            (Kind::Timestamp, true, "%H:%M", "must have the year to read a timestamp"),
+            (MomentKind::Date, true, "%Y %H", "a date has no hour"),
+            (MomentKind::Date, false, "%z", "a date has no offset"),
+            (MomentKind::Date, true, "%Y %q", "`%q`, which is not a part of a date"),
+            (MomentKind::Timestamp, false, "%", "ends with a `%`"),
+            (MomentKind::Timestamp, true, "%Y %m %b", "the month twice, as `%m` and as `%b`"),
+            (MomentKind::Timestamp, true, "%Y %I:%M", "`%I`, but not the half of the day"),
+            (MomentKind::Timestamp, true, "%Y %H:%M %p", "`%p`, but no hour from 1 to 12"),
+            (MomentKind::Timestamp, true, "%Y %p", "`%p`, but no hour from 1 to 12"),
+            (MomentKind::Timestamp, true, "%Y %H %I", "the hour twice, as `%H` and as `%I`"),
+            (MomentKind::Timestamp, true, "%H:%M", "must have the year to read a timestamp"),
         ] {
             let wrong = kind.check(format, is_read).expect_err(format);
             assert!(wrong.message.contains(message), "{}", wrong.message);
         }
-        assert!(Kind::Timestamp.check(&"%Y".repeat(128), false).is_ok());
-        assert!(Kind::Timestamp.check(&"x".repeat(257), false).is_err());
+        assert!(MomentKind::Timestamp.check(&"%Y".repeat(128), false).is_ok());
+        assert!(MomentKind::Timestamp.check(&"x".repeat(257), false).is_err());
     }
 }

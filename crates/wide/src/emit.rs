@@ -106,7 +106,7 @@ impl Emission<'_> {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         for line in (0..bytes).step_by(LINE) {
             let first = row_memory(self.asm, port, element, 0);
-            let at = self.asm.nothing(Memory { offset: (PREFETCH_DISTANCE + line).cast_signed(), ..first });
+            let at = self.asm.no_op(Memory { offset: (PREFETCH_DISTANCE + line).cast_signed(), ..first });
             let (opcode, bits) = FETCHES;
             self.changes.extend([(at as u32, opcode), (at as u32 + 1, self.asm.bytes[at + 1] | bits)]);
         }
@@ -118,7 +118,7 @@ impl Emission<'_> {
         let bytes = self.program.rows * u32::from(self.program.steps) * u32::from(element);
         let first = row_memory(self.asm, port, element, 0);
         for line in (0..bytes).step_by(LINE) {
-            self.asm.fetch(Memory { offset: line.cast_signed(), ..first });
+            self.asm.prefetch(Memory { offset: line.cast_signed(), ..first });
         }
     }
 

@@ -58,7 +58,7 @@ impl LoopEnds {
 
     /// Writes the code after the last full vector, which prepares the masked computation of the remaining rows. The caller must then write the code
     /// of one vector. Returns the jump that is taken if no row remains.
-    pub(crate) fn behind(&self, asm: &mut Assembler) -> Label {
+    pub(crate) fn write_tail(&self, asm: &mut Assembler) -> Label {
         let rows = self.rows.cast_signed();
         asm.compare(ROW, END);
         let over = asm.jump_if(Condition::AboveOrEqual);
@@ -75,7 +75,7 @@ impl LoopEnds {
     }
 
     /// Writes the last instruction of a loop's head or tail, which makes the row after the head or tail the current row.
-    pub(crate) fn go_on(asm: &mut Assembler) {
+    pub(crate) fn advance_row(asm: &mut Assembler) {
         asm.copy(ROW, NEXT);
     }
 
@@ -83,7 +83,7 @@ impl LoopEnds {
     /// are already aligned. The head has as many rows as aligning the loads takes: the loads of several inputs if these inputs begin at the same
     /// offset in a cache line, else the loads of one input. If elements are not aligned to their size, the head may have any number of rows less than
     /// a vector has. For a variant of the code that always begins without a head, appends to `at_once` the bytes to change, with their positions.
-    pub(crate) fn ahead(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
+    pub(crate) fn write_head(&self, asm: &mut Assembler, step: usize, begin: usize, at_once: &mut Vec<(u32, u8)>) {
         asm.set(Gpr::Rax, self.least);
         asm.compare(END, Gpr::Rax);
         let few = asm.jump_if(Condition::Below);

@@ -276,7 +276,7 @@ impl Workspace {
                 return Err(Reason::Code(limits.code_bytes));
             }
             if stores_some {
-                LoopEnds::go_on(asm);
+                LoopEnds::advance_row(asm);
                 return Ok(());
             }
             let rows = program.rows * u32::from(program.steps);
@@ -310,7 +310,7 @@ impl Workspace {
             registers.move_sums(asm, true);
         }
         if iteration == Iteration::Parts {
-            std::mem::swap(&mut program.ops, &mut overlap.behind);
+            std::mem::swap(&mut program.ops, &mut overlap.epilogue);
             body(program, asm, ProgramRole::Rest, registers)?;
         } else {
             let (played, turn) = match iteration {
@@ -338,7 +338,7 @@ impl Workspace {
         }
         let mut end = None;
         if let Some(ends) = ends {
-            let over = ends.behind(asm);
+            let over = ends.write_tail(asm);
             end = Some((ends, asm.position()));
             body(single, asm, ProgramRole::End, registers)?;
             asm.compare(ROW, END);
@@ -350,7 +350,7 @@ impl Workspace {
         leave(asm, isa, program.faults);
         let start = if iteration == Iteration::Parts { asm.position() } else { 0 };
         if iteration == Iteration::Parts {
-            std::mem::swap(&mut program.ops, &mut overlap.ahead);
+            std::mem::swap(&mut program.ops, &mut overlap.prologue);
             body(program, asm, ProgramRole::Rest, registers)?;
             let begins = asm.jump();
             asm.bind(begins, 0);
@@ -382,7 +382,7 @@ impl Workspace {
             asm.add(BYTE, -rows / 8);
         }
         if let Some((ends, step)) = end {
-            ends.ahead(asm, step, start, changes);
+            ends.write_head(asm, step, start, changes);
         } else {
             let back = asm.jump();
             asm.bind(back, start);

@@ -15,9 +15,9 @@ const PLACES: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct PipelinedParts {
     /// The first part of the first step, which runs before the loop.
-    pub(crate) ahead: Vec<Op>,
+    pub(crate) prologue: Vec<Op>,
     /// The second part of the last step, which runs after the loop.
-    pub(crate) behind: Vec<Op>,
+    pub(crate) epilogue: Vec<Op>,
     /// The instructions of one iteration of the software-pipelined loop.
     turns: Vec<Op>,
     /// The index of the instruction that computes each value; the number of instructions if no instruction computes it.
@@ -44,31 +44,31 @@ impl PipelinedParts {
         let mut ends = self.crossing.iter().map(|(.., end)| *end);
         debug_assert!(ends.all(|end| end < second.len()), "a value that crosses the cut must be used after it");
         self.turns.clear();
-        self.ahead.clear();
-        self.behind.clear();
+        self.prologue.clear();
+        self.epilogue.clear();
         self.waiting.clear();
-        let (mut done, mut done_behind) = (0, 0);
-        while done + done_behind < program.ops.len() {
-            if is_behind(done, first.len(), done_behind, second.len()) {
-                let op = second[done_behind];
-                done_behind += 1;
+        let (mut done, mut done_second) = (0, 0);
+        while done + done_second < program.ops.len() {
+            if is_second_next(done, first.len(), done_second, second.len()) {
+                let op = second[done_second];
+                done_second += 1;
                 self.turns.push(op);
-                self.behind.push(op);
+                self.epilogue.push(op);
             } else {
                 let op = first[done];
                 done += 1;
                 self.turns.push(op);
-                self.ahead.push(op);
+                self.prologue.push(op);
                 self.waiting.extend(self.crossing.iter().filter(|(value, ..)| *value == op.result));
             }
             // A slot is filled after the last use of its previous value.
-            let (turns, ahead) = (&mut self.turns, &mut self.ahead);
+            let (turns, prologue) = (&mut self.turns, &mut self.prologue);
             self.waiting.retain(|(value, slot, end)| {
-                let waits = *end >= done_behind;
+                let waits = *end >= done_second;
                 if !waits {
                     let op = keep(*value, *slot);
                     turns.push(op);
-                    ahead.push(op);
+                    prologue.push(op);
                 }
                 waits
             });
@@ -142,11 +142,11 @@ impl PipelinedParts {
         let (first, second) = program.ops.split_at(cut);
         self.times.clear();
         self.times.resize(program.infos.len(), 0);
-        let (mut done, mut done_behind, mut waits) = (0, 0, 0);
+        let (mut done, mut done_second, mut waits) = (0, 0, 0);
         for clock in 0..program.ops.len() as u32 {
-            let is_second = is_behind(done, first.len(), done_behind, second.len());
-            let op = if is_second { &second[done_behind] } else { &first[done] };
-            *(if is_second { &mut done_behind } else { &mut done }) += 1;
+            let is_second = is_second_next(done, first.len(), done_second, second.len());
+            let op = if is_second { &second[done_second] } else { &first[done] };
+            *(if is_second { &mut done_second } else { &mut done }) += 1;
             let crosses = |operand: &Value| is_second && (self.makers[operand.index()] as usize) < cut;
             let ready = operands(op).filter(|operand| !crosses(operand)).map(|operand| self.times[operand.index()]);
             let start = ready.max().unwrap_or(0).max(clock);
@@ -164,8 +164,8 @@ impl PipelinedParts {
 
 /// Returns true if the next instruction is taken from the second part. The parts are interleaved so that both end
 /// together.
-fn is_behind(done: usize, first: usize, done_behind: usize, second: usize) -> bool {
-    done_behind < second && (done == first || done_behind * first <= done * second)
+fn is_second_next(done: usize, first: usize, done_second: usize, second: usize) -> bool {
+    done_second < second && (done == first || done_second * first <= done * second)
 }
 
 /// The instruction that stores a value in a slot.

@@ -141,7 +141,7 @@ fn all_ways<C: Combine<f64>>(
     for block in sum_blocks(len) {
         let mut own = ChainFold::from_block(len, block.start, start, combine);
         own.extend_slice(&filled[block], identity);
-        fold.then(&own);
+        fold.append_fold(&own);
     }
     if len > CHAINS {
         found.push(("in blocks apart", fold.finish()));
@@ -161,19 +161,19 @@ fn all_ways<C: Combine<f64>>(
     found
 }
 
-/// Computes the sum with lent chains, for some multiples of 64 elements at a time.
-fn lent(random: &mut Random, elements: &[Option<f64>]) -> f64 {
+/// Computes the sum with borrowed chains, for some multiples of 64 elements at a time.
+fn borrowed(random: &mut Random, elements: &[Option<f64>]) -> f64 {
     let len = elements.len();
     let mut fold = ChainFold::new(len, 0.0, Addition);
     let mut from = 0;
     while from < len {
         let most = if len > CHAINS { (1 + random.below(40)) * CHAINS } else { len };
         let to = len.min(from + most).min((from / SUM_BLOCK + 1) * SUM_BLOCK);
-        let chains = fold.lend(to - from).expect("chains");
+        let chains = fold.borrow_chains(to - from).expect("chains");
         for (at, element) in elements[from..to].iter().enumerate() {
             chains.0[chain_of(at)] += element.unwrap_or(0.0);
         }
-        fold.lent(to - from);
+        fold.record_added(to - from);
         from = to;
     }
     fold.finish()
@@ -263,8 +263,8 @@ fn elements_are_combined_in_one_order_however_they_come() {
             for (way, found) in all_ways(&mut random, &elements, [0.0, -0.0], Addition) {
                 assert_eq!(bits(found), bits(sum), "{found} is not {sum}: {len} elements, {like:?}, {way}");
             }
-            let found = lent(&mut random, &elements);
-            assert_eq!(bits(found), bits(sum), "{found} is not {sum}: {len} elements, {like:?}, lent");
+            let found = borrowed(&mut random, &elements);
+            assert_eq!(bits(found), bits(sum), "{found} is not {sum}: {len} elements, {like:?}, borrowed");
             let product = stated(&elements, 1.0, multiply);
             for (way, found) in all_ways(&mut random, &elements, [1.0, 1.0], multiply) {
                 assert_eq!(bits(found), bits(product), "{found} is not {product}: {len} elements, {like:?}, {way}");
@@ -278,14 +278,14 @@ fn chains_that_were_lent_may_be_left_alone() {
     for len in [40, 64, 200] {
         let elements = Random(7).elements(Like::Plain, len);
         let mut fold = ChainFold::new(len, 0.0, Addition);
-        assert!(fold.lend(len + 1).is_none(), "there are not so many");
-        assert_eq!(fold.lend(len - 1).is_none(), len <= CHAINS, "a part of what is added one after the other");
-        fold.lend(len).expect("chains");
+        assert!(fold.borrow_chains(len + 1).is_none(), "there are not so many");
+        assert_eq!(fold.borrow_chains(len - 1).is_none(), len <= CHAINS, "a part of what is added one after the other");
+        fold.borrow_chains(len).expect("chains");
         fold.extend_each(len, |at| elements[at]);
         assert_eq!(fold.finish().to_bits(), stated(&elements, 0.0, Addition).to_bits(), "{len}");
     }
     let mut fold = ChainFold::new(2 * SUM_BLOCK, 0.0, Addition);
-    assert!(fold.lend(SUM_BLOCK + 1).is_none(), "elements of two blocks");
+    assert!(fold.borrow_chains(SUM_BLOCK + 1).is_none(), "elements of two blocks");
     fold.extend_each(1, |_| Some(1.0));
-    assert!(fold.lend(CHAINS).is_none(), "the next element belongs to the second chain");
+    assert!(fold.borrow_chains(CHAINS).is_none(), "the next element belongs to the second chain");
 }

@@ -239,7 +239,7 @@ impl Try {
 
     /// True if this is what is said.
     fn is_told(answer: Option<&Answer>, entry: &Foreign) -> bool {
-        answer.is_some_and(|answer| answer.hints.iter().any(|hint| hint == entry.form))
+        answer.is_some_and(|answer| answer.hints.iter().any(|hint| hint == entry.hint))
     }
 }
 

@@ -136,7 +136,7 @@ impl<'p> Builder<'p> {
     /// The node of a value that is stored in a frame (a scalar, an optional or a tuple of them); `None` if it is not
     /// made yet.
     fn node(&mut self, value: ValueId) -> Option<Id> {
-        let value = self.members.meant(value);
+        let value = self.members.resolved(value);
         if let Some(LoopValue::Leaf(path)) = &self.members.forms[value.index()] {
             let qtype = self.program.qtype(value).clone();
             return Some(self.leaf((1, value.index()), || LoopLeaf::Value(path.clone()), &qtype));
@@ -147,7 +147,7 @@ impl<'p> Builder<'p> {
     /// The index of the column of an array. The array is an input, or a loop has written it; `None` for any other
     /// array.
     fn column(&mut self, array: ValueId) -> Option<usize> {
-        let array = self.members.meant(array);
+        let array = self.members.resolved(array);
         match &self.members.forms[array.index()] {
             Some(LoopValue::Column(path, list)) => {
                 let element = match self.program.qtype(array) {
@@ -190,7 +190,7 @@ impl<'p> Builder<'p> {
 
     /// The node with the number of elements of an array; `None` while the loop that computes the array is not made yet.
     fn len(&mut self, array: ValueId) -> Option<Id> {
-        match self.members.forms[self.members.meant(array).index()] {
+        match self.members.forms[self.members.resolved(array).index()] {
             Some(LoopValue::Column(_, list)) => Some(self.count(list)),
             Some(LoopValue::Made { by, .. }) => self.ends[by],
             _ => None,
@@ -209,8 +209,10 @@ impl<'p> Builder<'p> {
             }
             Unit::Fold(step, fold, by) => {
                 self.nodes.origin = step.origin;
-                let is_of_input =
-                    matches!(self.members.forms[self.members.meant(step.args[0]).index()], Some(LoopValue::Column(..)));
+                let is_of_input = matches!(
+                    self.members.forms[self.members.resolved(step.args[0]).index()],
+                    Some(LoopValue::Column(..))
+                );
                 if self.ends[*by].is_none() {
                     return Ok(false);
                 }
@@ -373,8 +375,8 @@ impl<'p> Builder<'p> {
         // The ends of the loops that this loop waits for: first those over the same list, then the others.
         let [mut ends, mut others] = [Vec::new(), Vec::new()];
         for arg in of.steps.iter().flat_map(|member| &member.args) {
-            let meant = self.members.meant(*arg);
-            match self.members.forms[meant.index()] {
+            let resolved = self.members.resolved(*arg);
+            match self.members.forms[resolved.index()] {
                 Some(LoopValue::Made { by, .. }) if by == at => {}
                 Some(LoopValue::Made { by, .. }) => {
                     let Some(end) = self.ends[by] else { return Ok(false) };
@@ -384,8 +386,8 @@ impl<'p> Builder<'p> {
                     }
                 }
                 Some(LoopValue::Column(..)) => {}
-                _ => match self.node(meant) {
-                    Some(node) => drop(scalars.insert(meant, node)),
+                _ => match self.node(resolved) {
+                    Some(node) => drop(scalars.insert(resolved, node)),
                     None => return Ok(false),
                 },
             }
@@ -477,17 +479,17 @@ impl<'p> Builder<'p> {
                 let part = self.part(*part)?;
                 let mut leaves = Vec::with_capacity(member.args.len());
                 for (arg, (_, wanted)) in member.args.iter().zip(&part.leaves) {
-                    let meant = self.members.meant(*arg);
-                    let leaf = match scalars.get(&meant) {
+                    let resolved = self.members.resolved(*arg);
+                    let leaf = match scalars.get(&resolved) {
                         Some(node) => *node,
-                        None => self.element(meant, here)?,
+                        None => self.element(resolved, here)?,
                     };
                     leaves.push(self.fitted(leaf, wanted)?);
                 }
                 Ok((self.copy(part, &leaves), self.may_stop(part)))
             }
             ElementWork::Find(map) => {
-                let key = self.element(self.members.meant(member.args[0]), here)?;
+                let key = self.element(self.members.resolved(member.args[0]), here)?;
                 Ok((vec![self.find_element(step, map, key)?], true))
             }
             ElementWork::Fold(fold, edge) => {
@@ -525,7 +527,7 @@ impl<'p> Builder<'p> {
     fn carry(&mut self, at: usize) -> Result<(Vec<Id>, Vec<LoopFold>), LoopFailure> {
         let (mut first, mut carried) = (vec![self.nodes.number(0)], Vec::new());
         for (step, fold) in self.members.loops[at].folds.iter().copied() {
-            let array = self.members.meant(step.args[0]);
+            let array = self.members.resolved(step.args[0]);
             let steps = &self.members.loops[at].steps;
             let made =
                 steps.iter().find_map(|member| Some((member, member.step.outs.iter().position(|out| *out == array)?)));
@@ -636,7 +638,7 @@ impl<'p> Builder<'p> {
     }
 
     fn output(&mut self, value: ValueId, outputs: &mut Vec<Id>) -> Result<LoopOutput, LoopFailure> {
-        let value = self.members.meant(value);
+        let value = self.members.resolved(value);
         // Types nest only as deep as the text that spelled them.
         Ok(match &self.members.forms[value.index()] {
             Some(LoopValue::Tuple(values)) => {

@@ -274,12 +274,12 @@ impl<'p> Members<'p> {
             }
             Action::Field(at) => {
                 let [of, out] = [step.args[0], step.outs[0]];
-                let form = match self.form(self.meant(of))? {
+                let form = match self.form(self.resolved(of))? {
                     LoopValue::Input(path) => self.field_of_input(&path, at)?,
                     LoopValue::Tuple(values) => match values.get(at as usize) {
                         Some(value) => {
                             self.needs[out.index()] = self.needs[value.index()];
-                            LoopValue::Same(self.meant(*value))
+                            LoopValue::Same(self.resolved(*value))
                         }
                         None => return refuse("a field does not exist"),
                     },
@@ -293,7 +293,7 @@ impl<'p> Members<'p> {
                 self.size(step, list);
             }
             Action::Operator(op @ (id::EDGE_SIZES | id::EDGE_CHILD_SIZE | id::EDGE_PARENT_SIZE)) => {
-                let LoopValue::Edge(edge) = self.form(self.meant(step.args[0]))? else {
+                let LoopValue::Edge(edge) = self.form(self.resolved(step.args[0]))? else {
                     return refuse("the groups do not come from an edge that is an input");
                 };
                 match op {
@@ -303,17 +303,17 @@ impl<'p> Members<'p> {
                 }
             }
             Action::Operator(id::ARRAY_EXPAND) => {
-                let LoopValue::Edge(edge) = self.form(self.meant(step.args[1]))? else {
+                let LoopValue::Edge(edge) = self.form(self.resolved(step.args[1]))? else {
                     return refuse("the groups do not come from an edge that is an input");
                 };
                 let args = vec![step.args[0]];
                 self.member(block, ElementStep { step, args, work: ElementWork::Expand(edge) })?;
             }
             Action::Operator(id::DICT_ROWS) => {
-                let LoopValue::MapPart(path, true) = self.form(self.meant(step.args[0]))? else {
+                let LoopValue::MapPart(path, true) = self.form(self.resolved(step.args[0]))? else {
                     return refuse("the keys are looked up in an array, not in a dictionary that is an input");
                 };
-                let (out, key) = (step.outs[0], self.meant(step.args[1]));
+                let (out, key) = (step.outs[0], self.resolved(step.args[1]));
                 if matches!(program.qtype(key), QType::Array(..)) {
                     self.forms[out.index()] = Some(LoopValue::MapRow(path, key));
                     return Ok(());
@@ -326,7 +326,7 @@ impl<'p> Members<'p> {
                 self.units.push(Unit::Find { step, map: path, key, is_value: false });
             }
             Action::Operator(id::ARRAY_AT) => {
-                let [values, row] = [0, 1].map(|at| self.form(self.meant(step.args[at])));
+                let [values, row] = [0, 1].map(|at| self.form(self.resolved(step.args[at])));
                 let (LoopValue::MapPart(of, false), LoopValue::MapRow(path, key)) = (values?, row?) else {
                     return refuse("the operator needs whole arrays, so a loop over elements cannot compute it");
                 };
@@ -343,7 +343,7 @@ impl<'p> Members<'p> {
             Action::Operator(op) => match program.registry().get(op).in_strips {
                 Some(StripMethod::Fold(fold)) => {
                     let of = step.args[0];
-                    match step.args.get(1).map(|into| self.form(self.meant(*into))).transpose()? {
+                    match step.args.get(1).map(|into| self.form(self.resolved(*into))).transpose()? {
                         None | Some(LoopValue::Unspecified) => {}
                         Some(LoopValue::Edge(edge)) => {
                             let work = ElementWork::Fold(fold, edge);
@@ -384,7 +384,7 @@ impl<'p> Members<'p> {
 
     /// Returns the value that `value` stands for. If `value` is a field taken from a tuple, this is the value that the tuple was made with; else it
     /// is `value` itself.
-    pub(super) fn meant(&self, value: ValueId) -> ValueId {
+    pub(super) fn resolved(&self, value: ValueId) -> ValueId {
         match self.forms[value.index()] {
             Some(LoopValue::Same(other)) => other,
             _ => value,
@@ -394,7 +394,7 @@ impl<'p> Members<'p> {
     /// Returns the index of the list whose elements an array has, and the index of the loop that computes the array;
     /// `None` for the loop of an input.
     fn array(&self, value: ValueId, origin: Option<NodeId>) -> Result<(usize, Option<usize>), LoopFailure> {
-        match self.form(self.meant(value))? {
+        match self.form(self.resolved(value))? {
             LoopValue::Column(_, list) => Ok((list, None)),
             LoopValue::Made { by, list } => Ok((list, Some(by))),
             _ => Err(LoopFailure::new(origin, "the operand is not an array that a loop can read")),
@@ -403,7 +403,7 @@ impl<'p> Members<'p> {
 
     /// Records that an array must be written to memory.
     fn write(&mut self, value: ValueId) {
-        let value = self.meant(value);
+        let value = self.resolved(value);
         if matches!(self.forms[value.index()], Some(LoopValue::Made { .. })) {
             self.is_written[value.index()] = true;
         }
@@ -479,7 +479,7 @@ impl<'p> Members<'p> {
                 let (list, maker) = self.array(*arg, origin)?;
                 lists.push(list);
                 makers |= maker.map_or(0, |maker| 1 << maker);
-            } else if matches!(self.form(self.meant(*arg))?, LoopValue::Framed | LoopValue::Leaf(_)) {
+            } else if matches!(self.form(self.resolved(*arg))?, LoopValue::Framed | LoopValue::Leaf(_)) {
                 scalars |= self.needs[arg.index()];
             } else {
                 return Err(LoopFailure::new(origin, "an operand is neither an array nor a scalar"));
@@ -518,7 +518,7 @@ impl<'p> Members<'p> {
         self.loops[at].steps.push(member);
         self.place(at);
         for arg in &args {
-            let arg = self.meant(*arg);
+            let arg = self.resolved(*arg);
             if matches!(self.forms[arg.index()], Some(LoopValue::Made { by, .. }) if by != at) {
                 self.is_written[arg.index()] = true;
             }

@@ -61,7 +61,7 @@ impl<E, F: FnMut(TypedModel) -> Result<Plan, E>> Splitter<'_, F> {
         let operands = self.graph.operands(node);
         let is_array = |operand: &Id| matches!(self.graph.qtype(*operand), QType::Array(..));
         let is_weak = |operand: &Id| self.graph.qtype(*operand).of_each().scalar() == Some(Scalar::WeakFloat);
-        self.placed.model.registry.get(op).narrows_unlike(Scalar::WeakFloat)
+        self.placed.model.registry.get(op).compares_mixed_as_float32(Scalar::WeakFloat)
             && operands.iter().all(is_weak)
             && operands.iter().any(|operand| is_array(operand) != is_array(&operands[0]))
     }

@@ -19,7 +19,7 @@ pub enum Origin {
     Array,
     /// The column is an array, not computed by the sweep, with a value per group of an edge. Each strip (block of elements) may
     /// read any part of the array.
-    Looked,
+    RandomAccess,
     /// The column is a scalar, not computed by the sweep, that is the same for all elements.
     Shared,
     /// A stage computes the column, and only later stages use it. Only one strip (block of elements) of the column exists at a
@@ -271,9 +271,9 @@ struct Layout<'p> {
     /// The index of the column of each value, for elements or for groups. A value that the sweep does not compute may
     /// have a column for each of the two.
     of_values: FxHashMap<(ValueId, Side), usize>,
-    /// For each array of which any part may be read at any time ([`Origin::Looked`]), the index of its column. The
-    /// array may also be read strip by strip, by another column.
-    looked_at: FxHashMap<ValueId, usize>,
+    /// For each array that a strip may read any part of ([`Origin::RandomAccess`]), the index of its column. The array may
+    /// also be read strip by strip, by another column.
+    random_access: FxHashMap<ValueId, usize>,
     kept: FxHashSet<ValueId>,
     /// The arguments of each aggregation that is a sum, so that a count over the same arguments can share its
     /// accumulator.
@@ -311,21 +311,22 @@ impl Layout<'_> {
     }
 
     /// The index of the column with a value per group that an expansion reads: a column of the sweep itself, or an
-    /// array that the sweep does not compute. `is_of_strips` is true if the expansion is over the edge whose groups the
-    /// strips (blocks of elements) never divide.
-    fn expanded(&mut self, value: ValueId, is_of_strips: bool) -> Option<usize> {
+    /// array that the sweep does not compute. `is_strip_grouping` is true if the expansion is over the edge whose groups
+    /// the strips (blocks of elements) never divide.
+    fn expanded(&mut self, value: ValueId, is_strip_grouping: bool) -> Option<usize> {
         if self.made_lane(value).is_some() {
             // Only the groups of the strips' own edge are available in strips; others need a whole array.
-            return self.taken(value, Side::Groups).filter(|_| is_of_strips);
+            return self.taken(value, Side::Groups).filter(|_| is_strip_grouping);
         }
-        if let Some(lane) = self.looked_at.get(&value) {
+        if let Some(lane) = self.random_access.get(&value) {
             return Some(*lane);
         }
         if !matches!(self.program.qtype(value), QType::Array(..)) {
             return None;
         }
-        let lane = self.add(value, Origin::Looked, self.scalar(value)?, Side::Groups, !self.program.is_full(value));
-        self.looked_at.insert(value, lane);
+        let lane =
+            self.add(value, Origin::RandomAccess, self.scalar(value)?, Side::Groups, !self.program.is_full(value));
+        self.random_access.insert(value, lane);
         Some(lane)
     }
 
@@ -343,8 +344,8 @@ impl Layout<'_> {
     fn add(&mut self, value: ValueId, origin: Origin, scalar: Scalar, over: Side, has_bits: bool) -> usize {
         let (storage, bit) = (Storage::of(scalar), self.arrays);
         self.lanes.push(SweepColumn { value, origin, scalar, storage, over, has_bits, bit, sum: None });
-        self.arrays += u32::from(matches!(origin, Origin::Array | Origin::Looked));
-        if origin != Origin::Looked {
+        self.arrays += u32::from(matches!(origin, Origin::Array | Origin::RandomAccess));
+        if origin != Origin::RandomAccess {
             self.of_values.insert((value, over), self.lanes.len() - 1);
         }
         self.lanes.len() - 1
@@ -446,7 +447,7 @@ impl SweepLayout {
             sweep,
             lanes: Vec::new(),
             of_values: FxHashMap::default(),
-            looked_at: FxHashMap::default(),
+            random_access: FxHashMap::default(),
             kept: kept.iter().copied().collect(),
             sums: sweep.stages.iter().filter(sums).map(|stage| &stage.step.args[..]).collect(),
             arrays: 0,
@@ -467,8 +468,8 @@ impl SweepLayout {
             match (in_strips(program, step), step.action) {
                 (_, Action::Operator(id::ARRAY_EXPAND)) => {
                     let GroupScope::Edge(edge) = over else { return None };
-                    let is_of_strips = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
-                    let values = layout.expanded(step.args[0], is_of_strips)?;
+                    let is_strip_grouping = layout.sweep.groups == Some(edge) && stage.over == Side::Elements;
+                    let values = layout.expanded(step.args[0], is_strip_grouping)?;
                     let has_bits = !program.is_full(out);
                     let to = layout.made(out, stage.over, has_bits, true)?;
                     let is_there = is_of_own_groups(program, step.args[0], edge);

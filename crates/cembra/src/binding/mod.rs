@@ -27,7 +27,7 @@ use crate::binding::loader::{Access, Fields, Loader, ReadFn};
 use crate::binding::matched::{FieldLoad, MatchedField};
 use crate::binding::moved_fields::{MovedField, PlainField};
 use crate::binding::on_demand::{LoaderInputs, OnDemandInputs};
-use crate::names::strange_names;
+use crate::names::unmatched_names_error;
 use crate::options::StartedOptions;
 use crate::{Error, Executor, Model, Options, ValueRef};
 use cembra_engine::TensorProgram;
@@ -598,7 +598,7 @@ fn output_names<S>(
     if unheard.is_empty() || options.binding.ignore_unheard {
         return Ok(names);
     }
-    let problem = strange_names("no listener takes the output", &unheard, &listener.names());
+    let problem = unmatched_names_error("no listener takes the output", &unheard, &listener.names());
     Err(problem.hint("set `ignore_not_listened_named_outputs` to leave these outputs out").into())
 }
 
@@ -627,7 +627,7 @@ fn add_input_types(program: &Program, source: &dyn Source, options: &mut Started
 
 fn no_data(strange: &[(&str, Option<cembra_value::Span>)], source: &dyn Source) -> Error {
     let names: Vec<&str> = strange.iter().map(|(name, _)| *name).collect();
-    let problem = strange_names("there is no data for input", &names, &source.names());
+    let problem = unmatched_names_error("there is no data for input", &names, &source.names());
     problem.at(strange.first().and_then(|(_, span)| *span)).into()
 }
 
@@ -758,6 +758,6 @@ fn bind_inputs(
         }
         bound.places.push(plan.place(input.value));
     }
-    bound.on_demand = loaded.and_then(|loaded| loaded.rest(leaves, &asked));
+    bound.on_demand = loaded.and_then(|loaded| loaded.into_on_demand(leaves, &asked));
     Ok(bound)
 }

@@ -61,7 +61,11 @@ impl LoaderInputs {
     /// no inputs. `model` has the name and type of each input. `leaves` has the plan's inputs for which `take` returned
     /// `None`, each with its slot. These are the values that every evaluation needs, and the view (an `InputsView`)
     /// from which the plan requests the other values.
-    pub(crate) fn rest(self, model: &[(Arc<str>, QType)], leaves: &[(&Input, u32)]) -> Option<OnDemandInputs> {
+    pub(crate) fn into_on_demand(
+        self,
+        model: &[(Arc<str>, QType)],
+        leaves: &[(&Input, u32)],
+    ) -> Option<OnDemandInputs> {
         let asked = self.asked?;
         let view = leaves.iter().find(|(input, _)| input.leaf == asked.view).map(|(_, slot)| *slot);
         let (mut inputs, mut at) = (Vec::with_capacity(self.sources.len()), BTreeMap::new());

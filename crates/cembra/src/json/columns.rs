@@ -1,7 +1,7 @@
 //! Collects many rows of JSON as columns, for models that are run on batches. A row is read in one pass over its text, each value directly into its
 //! column. If this pass rejects a row, the row is read value by value, as [`JsonRows`](crate::json::JsonRows) does, to get a precise error.
 
-use super::place::{Text, unfit};
+use super::place::{Text, one_pass_error};
 use super::reading::{ValueInto, absent};
 use super::size::RowSize;
 use super::{JsonRow, field};
@@ -446,7 +446,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             let is_next = inputs.get(next).is_some_and(|input| *input.name == *key);
             let Some(at) = (if is_next { Some(next) } else { places.get(key).copied() }) else {
                 if is_closed {
-                    return Err(unfit());
+                    return Err(one_pass_error());
                 }
                 others.push(key);
                 object.next_value::<IgnoredAny>()?;
@@ -459,16 +459,16 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
             last = Some(at);
             let input = &mut inputs[at];
             if input.rows != rows {
-                return Err(unfit());
+                return Err(one_pass_error());
             }
-            let (of, at) = (&input.qtype, text.behind(key));
+            let (of, at) = (&input.qtype, text.value_after_key(key));
             let text = Text { is_strict: input.is_strict, is_full: input.is_full, ..text };
             match &mut input.kept {
                 JsonColumnData::Column(column) => object.next_value_seed(ValueInto { of, column, text, at })?,
                 JsonColumnData::Values(values) => {
-                    let mut column = ValueColumn::new(of).ok_or_else(unfit)?;
+                    let mut column = ValueColumn::new(of).ok_or_else(one_pass_error)?;
                     object.next_value_seed(ValueInto { of, column: &mut column, text, at })?;
-                    let value = column.into_value(of).ok_or_else(unfit)?;
+                    let value = column.into_value(of).ok_or_else(one_pass_error)?;
                     count(&value);
                     values.push(value);
                 }
@@ -477,7 +477,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
         }
         others.sort_unstable();
         if others.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(unfit());
+            return Err(one_pass_error());
         }
         for input in inputs.iter_mut().filter(|input| input.rows == rows) {
             let is_added = match &mut input.kept {
@@ -490,7 +490,7 @@ impl<'de> Visitor<'de> for Row<'_, 'de> {
                 }
             };
             if !is_added {
-                return Err(unfit());
+                return Err(one_pass_error());
             }
             input.rows = rows + 1;
         }

@@ -45,9 +45,9 @@ impl<'t> Text<'t> {
         Text { text, is_strict: false, is_full: false }
     }
 
-    /// Returns the position of the value that belongs to `key`. `key` must be a slice of the text.
+    /// Returns the position of the value after `key`, which must be a slice of the text.
     #[inline]
-    pub(super) fn behind(self, key: &str) -> ValueStart {
+    pub(super) fn value_after_key(self, key: &str) -> ValueStart {
         // A key outside of the text gives a position outside of it, where nothing is found.
         let start = key.as_ptr().addr().wrapping_sub(self.text.as_ptr().addr());
         ValueStart(start.wrapping_add(key.len()) << 1 | 1)
@@ -69,14 +69,14 @@ impl<'t> Text<'t> {
 
     /// Returns the byte offset of the first element of the array at `place`, or of the array's end if the array is empty. `None` if there is no array
     /// at `place`.
-    pub(super) fn inside(self, place: ValueStart) -> Option<usize> {
+    pub(super) fn first_element(self, place: ValueStart) -> Option<usize> {
         let rest = skip_space(self.text.get(self.start(place)?..)?.strip_prefix('[')?);
         Some(self.text.len() - rest.len())
     }
 
     /// Returns the byte offset of the element after the scalar at `at`, or of the array's end. `None` if the value is not a scalar, or is a text
     /// with escapes.
-    pub(super) fn behind_scalar(self, at: Option<usize>) -> Option<usize> {
+    pub(super) fn after_scalar(self, at: Option<usize>) -> Option<usize> {
         let rest = self.text.get(at?..)?;
         let rest = match rest.strip_prefix('"') {
             Some(inside) => {
@@ -98,8 +98,8 @@ impl<'t> Text<'t> {
     }
 }
 
-/// Returns the error that a value cannot be read in one pass. The error has no details, because the caller then reads the value in another way.
-pub(super) fn unfit<E: Error>() -> E {
+/// Returns the error that a value cannot be read in one pass. It has no details, because the caller then reads the value in another way.
+pub(super) fn one_pass_error<E: Error>() -> E {
     E::custom("a value of another type")
 }
 

@@ -1,7 +1,7 @@
 //! Reads a JSON value into a column in one pass over its text. Errors have no details: after an error, the caller reads the JSON again, one value at
 //! a time, to get a message.
 
-use super::place::{Text, ValueStart, unfit};
+use super::place::{Text, ValueStart, one_pass_error};
 use cembra_runtime::{Fields, QType, Scalar};
 use cembra_value::{ArrayBuilder, ScalarValue, Value, ValueColumn, ValueRef};
 use serde::Deserialize;
@@ -49,7 +49,7 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
                 ScalarInto { scalar, is_optional, sink, text, at }.deserialize(from)
             }
             (of, ValueColumn::Optional { there, of: column }) => {
-                let of = of.as_optional_struct().ok_or_else(unfit)?;
+                let of = of.as_optional_struct().ok_or_else(one_pass_error)?;
                 from.deserialize_option(Optional { there, inner: ValueInto { of, column, text, at } })
             }
             (QType::Array(_, scalar), ValueColumn::Lists { points, there, elements }) => {
@@ -59,15 +59,17 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
                 // Keys of other types have several spellings.
                 match &mut **elements {
                     ValueColumn::Tuple(columns) if key == Scalar::Text => {
-                        let [ValueColumn::Scalars(keys), values] = &mut columns[..] else { return Err(unfit()) };
+                        let [ValueColumn::Scalars(keys), values] = &mut columns[..] else {
+                            return Err(one_pass_error());
+                        };
                         let value = QType::Optional(value);
                         from.deserialize_map(Dictionary { points, there, keys, value: &value, values, text })
                     }
-                    _ => Err(unfit()),
+                    _ => Err(one_pass_error()),
                 }
             }
             (of, ValueColumn::Lists { points, there, elements }) => {
-                let element = of.element().ok_or_else(unfit)?;
+                let element = of.element().ok_or_else(one_pass_error)?;
                 from.deserialize_seq(List { points, there, element, elements, text, at })
             }
             (QType::Tuple(fields), ValueColumn::Tuple(columns)) => {
@@ -75,7 +77,7 @@ impl<'de> DeserializeSeed<'de> for ValueInto<'_, 'de> {
                 let fields = Struct { fields, columns, text, at };
                 if is_named { from.deserialize_map(fields) } else { from.deserialize_seq(fields) }
             }
-            _ => Err(unfit()),
+            _ => Err(one_pass_error()),
         }
     }
 }
@@ -129,13 +131,13 @@ impl<'de, S: ScalarSink<'de>> ScalarInto<'de, S> {
                 }
                 // The number need not be decoded twice.
                 IgnoredAny::deserialize(from)?;
-                let number = super::of_number(scalar, digits).ok_or_else(unfit)?;
+                let number = super::of_number(scalar, digits).ok_or_else(one_pass_error)?;
                 match number {
                     ValueRef::Float64(number) if self.text.is_strict && is_lost(number, digits) => None,
                     ValueRef::Float64(number) => self.sink.bits(number.to_bits()),
                     other => self.sink.value(&other),
                 }
-                .ok_or_else(unfit)
+                .ok_or_else(one_pass_error)
             }
             _ => from.deserialize_any(self),
         }
@@ -168,11 +170,11 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
     }
 
     fn visit_none<E: Error>(self) -> Result<(), E> {
-        self.sink.missing().ok_or_else(unfit)
+        self.sink.missing().ok_or_else(one_pass_error)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
-        super::of_boolean(self.scalar, value).and_then(|value| self.sink.value(&value)).ok_or_else(unfit)
+        super::of_boolean(self.scalar, value).and_then(|value| self.sink.value(&value)).ok_or_else(one_pass_error)
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
@@ -181,18 +183,18 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
             Scalar::Int64 => Some(value.cast_unsigned()),
             _ => None,
         };
-        bits.and_then(|bits| self.sink.bits(bits)).ok_or_else(unfit)
+        bits.and_then(|bits| self.sink.bits(bits)).ok_or_else(one_pass_error)
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         if self.scalar == Scalar::UInt64 {
-            return self.sink.bits(value).ok_or_else(unfit);
+            return self.sink.bits(value).ok_or_else(one_pass_error);
         }
-        self.visit_i64(i64::try_from(value).map_err(|_| unfit())?)
+        self.visit_i64(i64::try_from(value).map_err(|_| one_pass_error())?)
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<(), E> {
-        if self.scalar == Scalar::Text { self.sink.text(text).ok_or_else(unfit) } else { self.visit_str(text) }
+        if self.scalar == Scalar::Text { self.sink.text(text).ok_or_else(one_pass_error) } else { self.visit_str(text) }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
@@ -203,7 +205,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for ScalarInto<'de, S> {
             }
             scalar => super::of_text(scalar, text.into()).and_then(|value| self.sink.value(&value)),
         }
-        .ok_or_else(unfit)
+        .ok_or_else(one_pass_error)
     }
 }
 
@@ -226,7 +228,7 @@ impl<'de, S: ScalarSink<'de>> Visitor<'de> for FloatInto<S> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        self.0.bits(value.to_bits()).ok_or_else(unfit)
+        self.0.bits(value.to_bits()).ok_or_else(one_pass_error)
     }
 }
 
@@ -317,10 +319,10 @@ impl<'de> Visitor<'de> for List<'_, 'de> {
         let mut end = points.last().copied().unwrap_or(0);
         // The start of an element is only needed for floats.
         let is_float = element.scalar().is_some_and(Scalar::is_float);
-        let mut at = if is_float { text.inside(at) } else { None };
+        let mut at = if is_float { text.first_element(at) } else { None };
         while array.next_element_seed(ValueInto { of: element, column: elements, text, at: at.into() })?.is_some() {
             end += 1;
-            at = text.behind_scalar(at);
+            at = text.after_scalar(at);
         }
         points.push(end);
         there.push(Some(&ScalarValue::Unit));
@@ -352,12 +354,12 @@ impl<'de> Visitor<'de> for Dictionary<'_, 'de> {
         while let Some(key) = object.next_key::<&'de str>()? {
             names.push(key);
             keys.push_text(Some(key));
-            object.next_value_seed(ValueInto { of: value, column: values, text, at: text.behind(key) })?;
+            object.next_value_seed(ValueInto { of: value, column: values, text, at: text.value_after_key(key) })?;
         }
         points.push(points.last().copied().unwrap_or(0).saturating_add(names.len() as i64));
         there.push(Some(&ScalarValue::Unit));
         names.sort_unstable();
-        if names.windows(2).any(|pair| pair[0] == pair[1]) { Err(unfit()) } else { Ok(()) }
+        if names.windows(2).any(|pair| pair[0] == pair[1]) { Err(one_pass_error()) } else { Ok(()) }
     }
 }
 
@@ -378,7 +380,7 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let Struct { fields, columns, text, .. } = self;
-        let Some(names) = fields.names() else { return Err(unfit()) };
+        let Some(names) = fields.names() else { return Err(one_pass_error()) };
         // One bit per field, set if it was given.
         let mut given: SmallVec<[u64; 1]> = SmallVec::from_elem(0, names.len().div_ceil(u64::BITS as usize));
         let (mut count, mut next) = (0, 0);
@@ -388,7 +390,7 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
             let is_next = names.get(next).is_some_and(|name| **name == *key);
             let Some(place) = (if is_next { Some(next) } else { names.position(key) }) else {
                 if text.is_strict {
-                    return Err(unfit());
+                    return Err(one_pass_error());
                 }
                 object.next_value::<IgnoredAny>()?;
                 continue;
@@ -396,23 +398,23 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
             next = place + 1;
             let (word, bit) = (place / u64::BITS as usize, 1 << (place % u64::BITS as usize));
             if given[word] & bit != 0 {
-                return Err(unfit());
+                return Err(one_pass_error());
             }
             given[word] |= bit;
             count += 1;
             let column = &mut columns[place];
-            object.next_value_seed(ValueInto { of: &fields[place], column, text, at: text.behind(key) })?;
+            object.next_value_seed(ValueInto { of: &fields[place], column, text, at: text.value_after_key(key) })?;
         }
         if count == names.len() {
             return Ok(());
         }
         if text.is_full {
-            return Err(unfit());
+            return Err(one_pass_error());
         }
         for (place, (of, column)) in fields.iter().zip(columns).enumerate() {
             let is_given = given[place / u64::BITS as usize] >> (place % u64::BITS as usize) & 1 != 0;
             if !is_given && !absent(of, column) {
-                return Err(unfit());
+                return Err(one_pass_error());
             }
         }
         Ok(())
@@ -420,11 +422,11 @@ impl<'de> Visitor<'de> for Struct<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         let Struct { fields, columns, text, at } = self;
-        let mut at = text.inside(at);
+        let mut at = text.first_element(at);
         for (of, column) in fields.iter().zip(columns) {
-            array.next_element_seed(ValueInto { of, column, text, at: at.into() })?.ok_or_else(unfit)?;
-            at = text.behind_scalar(at.filter(|_| of.scalar().is_some()));
+            array.next_element_seed(ValueInto { of, column, text, at: at.into() })?.ok_or_else(one_pass_error)?;
+            at = text.after_scalar(at.filter(|_| of.scalar().is_some()));
         }
-        if array.next_element::<IgnoredAny>()?.is_some() { Err(unfit()) } else { Ok(()) }
+        if array.next_element::<IgnoredAny>()?.is_some() { Err(one_pass_error()) } else { Ok(()) }
     }
 }

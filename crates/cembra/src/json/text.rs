@@ -2,7 +2,7 @@
 //! `serde_json` a program enables. `serde_json` checks a row and finds the ends of its values. A value is decoded only
 //! when a caller requests it. The parent module converts JSON to values of a model.
 
-use super::place::{Text, is_space, skip_space, unfit};
+use super::place::{Text, is_space, one_pass_error, skip_space};
 use crate::Error;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
@@ -186,15 +186,15 @@ impl<'t> Visitor<'t> for RowFields<'_, 't> {
         let RowFields { text, keys, fields } = self;
         // A key with escapes is not borrowed, so it is rejected.
         while let Some(key) = object.next_key::<&'t str>()? {
-            let start = Text::of(text).start(Text::of(text).behind(key)).ok_or_else(unfit)?;
+            let start = Text::of(text).start(Text::of(text).value_after_key(key)).ok_or_else(one_pass_error)?;
             let quote = key.as_ptr().addr() - text.as_ptr().addr() - 1;
-            RowFields::end_value(fields, text, quote, ',').ok_or_else(unfit)?;
+            RowFields::end_value(fields, text, quote, ',').ok_or_else(one_pass_error)?;
             let from = keys.len();
             keys.push_str(key);
             fields.push(Field { key: from..keys.len(), value: start..start });
             object.next_value::<IgnoredAny>()?;
         }
-        RowFields::end_value(fields, text, text.len(), '}').ok_or_else(unfit)
+        RowFields::end_value(fields, text, text.len(), '}').ok_or_else(one_pass_error)
     }
 }
 

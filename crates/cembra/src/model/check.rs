@@ -1,6 +1,6 @@
 //! Checks a model for `cembra check` and for editors: finds all errors and warnings of the model at once, and the types of its expressions.
 
-use crate::model::constant::strong;
+use crate::model::constant::weak_floats_as_f64;
 use crate::{Cancellation, Error, Model, Options, RunOptions, Signature};
 use cembra_engine::TensorProgram;
 use cembra_engine::{CompileOptions, prepare};
@@ -155,7 +155,7 @@ impl Model {
         let leaf_type = |name: &str| options.input_types.get(name).cloned();
         let types = tensor_types(self.program(), options)
             .unwrap_or_else(|| cembra_prepare::node_types(self.program(), &leaf_type, &options.prepare));
-        types.into_iter().map(|qtype| qtype.map(|qtype| strong(&qtype))).collect()
+        types.into_iter().map(|qtype| qtype.map(|qtype| weak_floats_as_f64(&qtype))).collect()
     }
 }
 

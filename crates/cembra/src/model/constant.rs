@@ -95,7 +95,7 @@ fn data_type(value: &Value) -> QType {
     match value {
         Value::Scalar(ScalarValue::Int32(_)) => QType::INT64,
         Value::Tuple(values) => QType::Tuple(values.map(data_type)),
-        other => strong(&other.qtype()),
+        other => weak_floats_as_f64(&other.qtype()),
     }
 }
 
@@ -116,12 +116,12 @@ fn elements(values: impl Iterator<Item = Value>, wanted: &QType, is_written: boo
 
 /// Returns the type `qtype` with f64 in place of weak floats, the type of literals such as `0.5`. A value outside of a
 /// model's text is never a weak float.
-pub(crate) fn strong(qtype: &QType) -> QType {
+pub(crate) fn weak_floats_as_f64(qtype: &QType) -> QType {
     // Types nest only as deep as the parser allows.
     match qtype {
         QType::Scalar(Scalar::WeakFloat) => QType::FLOAT64,
         QType::Optional(Scalar::WeakFloat) => QType::Optional(Scalar::Float64),
-        QType::Tuple(fields) => QType::Tuple(fields.map(strong)),
+        QType::Tuple(fields) => QType::Tuple(fields.map(weak_floats_as_f64)),
         QType::Array(kind, Scalar::WeakFloat) => QType::Array(*kind, Scalar::Float64),
         other => other.clone(),
     }

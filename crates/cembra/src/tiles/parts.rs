@@ -10,7 +10,7 @@ use crate::{Error, Executor, Field, QType, RunOptions, Scalar, Value};
 use cembra_engine::{MixedModel, ModelPart, PartInput, hash_of};
 use cembra_runtime::Excerpt;
 use cembra_tensor::{Extents, TensorErrorKind, TensorGraph, TensorNodeId, check_bytes};
-use cembra_tiles::{Evaluator, Resumed, Screening, Shape, Step, Tiled, Tiling, Tiling1};
+use cembra_tiles::{Evaluator, ResumeState, Screening, Shape, Step, Tiled, Tiling, Tiling1};
 use cembra_value::{ScalarValue, Span};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -291,15 +291,15 @@ impl<'e> Evaluation<'e> {
         let (made, handed) = (&mut self.made, &mut self.after);
         let mut after = |at: usize, tiled: &Tiled| match handed {
             // A value for the next part is not an output of the model.
-            Some(handed) if !executor.outputs()[at].goes_on() => {
+            Some(handed) if !executor.outputs()[at].is_crossing() => {
                 made.insert(names[at].to_owned(), tiled.clone());
                 handed(made)
             }
             _ => Ok(()),
         };
-        let resumed = Resumed { known: &known, after: &mut after };
+        let state = ResumeState { known: &known, after: &mut after };
         let host = self.elements.host();
-        let made = self.evaluator.evaluate_from(&graph.graph, &graph.outputs, &leaves, &host, resumed)?;
+        let made = self.evaluator.evaluate_from(&graph.graph, &graph.outputs, &leaves, &host, state)?;
         Ok(made.into_iter().map(TiledValue::Tiled).collect())
     }
 

@@ -16,7 +16,7 @@ use cembra::errors::{Code, Diagnostic};
 use cembra::{Backend, Error, Executor, Model, Options, Session, Value};
 use cembra_engine::LoadedRows;
 use cembra_page::{LARGEST, MISSING_SHARE, MOST_ELEMENTS, RandomRows};
-use cembra_table::{Decoded, Room};
+use cembra_table::{DecodeLimit, Decoded};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -235,12 +235,12 @@ fn rows_of_data(
     let wanted = feed.positions(executor.inputs());
     let mut source = feed.take_rows();
     let mut failing = 0;
-    let room = Room { bytes: share(text.limits().array_bytes, 1), takes_any_row: true };
+    let limit = DecodeLimit { bytes: share(text.limits().array_bytes, 1), takes_first_row: true };
     let mut rest = None;
     while rows.len() < most
         && let Some(piece) = rest.take().map_or_else(|| source.next(), |rest| Ok(Some(rest)))?
     {
-        let (Decoded { batch, error, failures }, left) = piece.decode_within(room);
+        let (Decoded { batch, error, failures }, left) = piece.decode_within(limit);
         rest = left;
         let left = most - rows.len();
         for (at, row) in feed.values(&batch, &wanted).into_iter().take(left).enumerate() {

@@ -461,7 +461,12 @@ fn columns_of(input: &Field) -> Vec<StructColumn> {
         }
         Some(columns) => columns,
         None => {
-            vec![StructColumn { qtype: input.qtype.clone(), promise: input.promise, list: None, wherever: None }]
+            vec![StructColumn {
+                qtype: input.qtype.clone(),
+                promise: input.promise,
+                first_list_column: None,
+                presence_column: None,
+            }]
         }
     }
 }
@@ -479,18 +484,18 @@ pub(crate) fn check_structs(columns: &[InputColumn<'_>], qtype: &QType, rows: us
     let types = struct_columns(qtype).filter(|types| types.len() == columns.len()).ok_or(Misfit::Structs)?;
     for (column, of) in columns.iter().zip(&types) {
         column.check(&of.qtype, rows)?;
-        if let Some((mask, scalar)) = of.wherever.zip(of.qtype.scalar())
+        if let Some((mask, scalar)) = of.presence_column.zip(of.qtype.scalar())
             && let Some(row) = column.first_missing_where(&columns[mask], scalar, rows)
         {
             return Err(Misfit::Missing { row });
         }
-        if of.list.is_some()
+        if of.first_list_column.is_some()
             && of.promise == Promise::Full
             && let Some(row) = column.first_lacking(rows)
         {
             return Err(Misfit::Missing { row });
         }
-        if let Some(row) = of.list.and_then(|first| column.first_of_another_size(&columns[first], rows)) {
+        if let Some(row) = of.first_list_column.and_then(|first| column.first_of_another_size(&columns[first], rows)) {
             return Err(Misfit::Sizes { row });
         }
     }

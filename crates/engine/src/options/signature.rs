@@ -84,7 +84,7 @@ impl Field {
     /// Returns true if the field is a value that one part of a mixed model passes to the next; false for inputs and outputs of the model.
     #[doc(hidden)]
     #[must_use]
-    pub fn goes_on(&self) -> bool {
+    pub fn is_crossing(&self) -> bool {
         crossing_node(&self.name).is_some()
     }
 

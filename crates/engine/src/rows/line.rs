@@ -1,7 +1,7 @@
 //! Calls a compiled function on one line per input. A line is an array of numbers that lie at equal distances in
 //! memory. Such a call has the least overhead, but is possible only if columns are the only arguments that the function
-//! needs. [`Strips`](crate::rows::Strips) runs a function on several lines, runs functions that need more than columns,
-//! and prefetches.
+//! needs. [`BoundLineFunction`](crate::rows::BoundLineFunction) runs a function on several lines, runs functions that
+//! need more than columns, and prefetches.
 
 use crate::rows::ColumnValue;
 use cembra_runtime::{BareFunction, Chains, Context, LoopEntry, QType, Scalar};

@@ -38,7 +38,7 @@ pub use lists::ListOffsets;
 pub use output::{ColumnMut, OutputColumn, OutputParts, ReadField};
 pub use run::{ColumnLayouts, EndReason, Job, Player, RowPlan, RowsResult, RunRejection};
 pub use strings::{OutputRoom, column_bytes, element_bytes};
-pub use strips::{Lines, PrefetchHint, Strips, line_forms};
+pub use strips::{BoundLineFunction, Lines, PrefetchHint, line_forms};
 
 use cembra_runtime::QType;
 

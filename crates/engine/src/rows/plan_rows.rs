@@ -7,11 +7,11 @@ use crate::options::compile_options::TimedOptions;
 use crate::options::metrics::EventReporter;
 use crate::options::signature::Field;
 use crate::rows::players::{BackendChoice, choose};
+use crate::rows::{BoundLineFunction, LineLayout, ResultTarget, line_forms};
 use crate::rows::{
     ColumnLayouts, ColumnMut, EndReason, InputColumn, Job, Misfit, OutputRoom, Player, RowPlan, RowsResult,
     RunRejection,
 };
-use crate::rows::{LineLayout, ResultTarget, Strips, line_forms};
 use crate::stages::faults;
 use crate::stages::sites::Sites;
 use cembra_expr::Program;
@@ -143,10 +143,14 @@ impl PlanRows {
     /// Returns a function that evaluates lines (arrays of numbers that lie at equal distances in memory) with the types
     /// and distances `paces`, and delivers results to `sink`; `None` if the interpreter evaluates the rows of such
     /// lines one by one.
-    pub(crate) fn strips(&self, paces: &[LineLayout], sink: ResultTarget) -> Result<Option<Strips>, Error> {
+    pub(crate) fn bind_lines(
+        &self,
+        paces: &[LineLayout],
+        sink: ResultTarget,
+    ) -> Result<Option<BoundLineFunction>, Error> {
         let forms = line_forms(paces, &[sink]);
         let played = self.played(|known| *known == forms, || forms.clone())?;
-        Ok(self.row_plan.strips(&played.player, paces, sink, self.limits.context()))
+        Ok(self.row_plan.bind_lines(&played.player, paces, sink, self.limits.context()))
     }
 
     /// Makes a context for evaluations with the model's limits.

@@ -108,7 +108,7 @@ pub fn line_forms(inputs: &[LineLayout], outputs: &[ResultTarget]) -> ColumnLayo
 /// A compiled function with one output, and the memory that its runs need. The inputs are lines (arrays of numbers at
 /// equal distances in memory). The function is bound to the types of their numbers and to the distances.
 #[derive(Debug)]
-pub struct Strips {
+pub struct BoundLineFunction {
     function: Arc<dyn BatchFunction>,
     /// The function in the variant that takes nothing but columns; `None` if it needs more, such as scratch memory.
     bare: Option<Arc<dyn BareFunction>>,
@@ -131,13 +131,13 @@ impl RowPlan {
     /// if `player` is from another batch or has no function for the [layouts](line_forms) of such lines. `context` must
     /// have the model's limits.
     #[must_use]
-    pub fn strips(
+    pub fn bind_lines(
         &self,
         player: &Player,
         paces: &[LineLayout],
         sink: ResultTarget,
         context: Context,
-    ) -> Option<Strips> {
+    ) -> Option<BoundLineFunction> {
         let fits = |(pace, qtype): (&LineLayout, &QType)| *qtype == QType::Scalar(pace.scalar);
         let [inputs, outputs] = self.types();
         let [QType::Scalar(output)] = outputs[..] else { return None };
@@ -150,11 +150,11 @@ impl RowPlan {
         let columns = strides.map(|stride| Column { stride, ..Column::nowhere() }).collect();
         let (scratch, most, bare) = (Scratch::new(&function.scratch()), function.rows(), function.bare());
         let (inputs, output, shifts) = (paces.into(), (output, sink), vec![0; paces.len()].into());
-        Some(Strips { function, bare, inputs, output, scratch, context, columns, shifts, most })
+        Some(BoundLineFunction { function, bare, inputs, output, scratch, context, columns, shifts, most })
     }
 }
 
-impl Strips {
+impl BoundLineFunction {
     /// Evaluates the function on `count` lines per input, one after the other. A line is an array of `rows` numbers.
     /// The results for a line are written to `output`, after the results for the previous line.
     ///
@@ -180,8 +180,8 @@ impl Strips {
     /// Evaluates the function on `count` lines per input, one after the other. A line is an array of `rows` numbers.
     /// The results for the line with index `i` are added to `sums[i]`. Before the call, no sum may be -0.
     ///
-    /// Returns false for the same reasons as [`run`](Strips::run), or if there are more lines than sums. After false,
-    /// the contents of `sums` are unspecified.
+    /// Returns false for the same reasons as [`run`](BoundLineFunction::run), or if there are more lines than sums.
+    /// After false, the contents of `sums` are unspecified.
     #[must_use]
     #[inline]
     pub fn sum_each<'a>(
@@ -249,18 +249,18 @@ impl Strips {
             Some(_) => {}
             None => self.function.begin(&mut self.scratch, &self.context),
         }
-        let mut soon: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut addresses: SmallVec<[usize; 4]> = SmallVec::new();
         for at in 0..count {
             if at > 0 {
                 self.next(written);
             }
-            soon.clear();
-            soon.extend(ahead.iter().map(|ahead| ahead.of_line(at)));
+            addresses.clear();
+            addresses.extend(ahead.iter().map(|ahead| ahead.of_line(at)));
             let succeeds = match &self.bare {
                 // SAFETY: COLUMNS, promised by the caller; the context is its own.
-                Some(bare) => unsafe { !bare.play(&self.columns, rows, &soon, &mut self.context) },
+                Some(bare) => unsafe { !bare.play(&self.columns, rows, &addresses, &mut self.context) },
                 // SAFETY: COLUMNS, promised by the caller.
-                None => unsafe { self.line(rows, &soon) },
+                None => unsafe { self.line(rows, &addresses) },
             };
             if !succeeds {
                 return false;

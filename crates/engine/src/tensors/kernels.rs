@@ -5,7 +5,8 @@
 
 use crate::rows::plan_rows::PlanRows;
 use crate::rows::{
-    ColumnMut, InputColumn, LineCall, LineLayout, LineMut, LineStart, Lines, PrefetchHint, ResultTarget, Strips,
+    BoundLineFunction, ColumnMut, InputColumn, LineCall, LineLayout, LineMut, LineStart, Lines, PrefetchHint,
+    ResultTarget,
 };
 use crate::stages::faults::in_elements;
 use crate::tensors::lines::{InputLine, Line, LinePrefetch, OneTarget};
@@ -26,16 +27,16 @@ pub(crate) fn misfit() -> Error {
 
 /// Compiles an element expression to a function for lines (arrays of elements). `steps` has, for each operand, the
 /// distance between the elements of a line. `None` if no function evaluates several rows at a time.
-fn strips(
+fn bind_lines(
     plan: &PlanRows,
     body: &Body,
     order: &Order,
     steps: &[isize],
     sink: ResultTarget,
-) -> Result<Option<Strips>, Error> {
+) -> Result<Option<BoundLineFunction>, Error> {
     let pace = |at: &usize| Some(LineLayout { scalar: *body.inputs.get(*at)?, step: *steps.get(*at)? });
     let Some(paces) = order.iter().map(pace).collect::<Option<SmallVec<[LineLayout; 8]>>>() else { return Ok(None) };
-    plan.strips(&paces, sink)
+    plan.bind_lines(&paces, sink)
 }
 
 /// A compiled element expression that is evaluated on lines (arrays of elements that lie at equal distances in memory),
@@ -44,14 +45,15 @@ fn strips(
 pub(crate) struct BodyLines {
     plan: Arc<PlanRows>,
     order: Order,
-    strips: Option<Strips>,
+    function: Option<BoundLineFunction>,
 }
 
 impl BodyLines {
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<BodyLines, Error> {
         let order: Order = plan.leaves().collect();
-        let strips = strips(&plan, body, &order, steps, ResultTarget::Values).map_err(|error| in_elements(&error))?;
-        Ok(BodyLines { plan, order, strips })
+        let function =
+            bind_lines(&plan, body, &order, steps, ResultTarget::Values).map_err(|error| in_elements(&error))?;
+        Ok(BodyLines { plan, order, function })
     }
 }
 
@@ -70,8 +72,8 @@ fn start(data: &Data, first: usize) -> LineStart<'_> {
     with_data!(data, elements => LineStart::of(elements, first))
 }
 
-fn ahead(soon: &LinePrefetch<'_>) -> PrefetchHint {
-    let LinePrefetch { data, first, shift } = *soon;
+fn hint(prefetch: &LinePrefetch<'_>) -> PrefetchHint {
+    let LinePrefetch { data, first, shift } = *prefetch;
     with_data!(data, elements => PrefetchHint::of(elements, first, shift))
 }
 
@@ -84,7 +86,7 @@ impl BodyLines {
     /// tensors that the kernel reads. `None` if the compiled function needs more than these lines, such as memory for
     /// intermediate values, or if it does not read all of them.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
-        BodyLine::of(&self.plan, &self.order, self.strips.as_ref()?, lines, length)
+        BodyLine::of(&self.plan, &self.order, self.function.as_ref()?, lines, length)
     }
 
     /// Evaluates the expression on lines (arrays of `length` elements), and overwrites `to` with its first output.
@@ -103,8 +105,8 @@ impl BodyLines {
     ) -> Result<(), Error> {
         let count = to.len().checked_div(length).unwrap_or(0);
         let counts = [length, count];
-        if let Some(strips) = &mut self.strips
-            && strips.run(inputs(&self.order, lines, shifts), output(to.reborrow()), counts)
+        if let Some(function) = &mut self.function
+            && function.run(inputs(&self.order, lines, shifts), output(to.reborrow()), counts)
         {
             return Ok(());
         }
@@ -124,7 +126,7 @@ impl BodyLines {
 pub(crate) struct BodySums {
     plan: Arc<PlanRows>,
     order: Order,
-    strips: Strips,
+    function: BoundLineFunction,
 }
 
 impl BodySums {
@@ -132,8 +134,9 @@ impl BodySums {
     /// `None` if no machine code sums several rows at a time.
     pub(crate) fn of(plan: Arc<PlanRows>, body: &Body, steps: &[isize]) -> Result<Option<BodySums>, Error> {
         let order: Order = plan.leaves().collect();
-        let strips = strips(&plan, body, &order, steps, ResultTarget::Chains).map_err(|error| in_elements(&error))?;
-        Ok(strips.map(|strips| BodySums { plan, order, strips }))
+        let function =
+            bind_lines(&plan, body, &order, steps, ResultTarget::Chains).map_err(|error| in_elements(&error))?;
+        Ok(function.map(|function| BodySums { plan, order, function }))
     }
 }
 
@@ -142,7 +145,7 @@ impl BodySums {
     /// that the kernel reads. `None` if the compiled function needs more than these lines, such as memory for
     /// intermediate values, or if it does not read all of them.
     pub(crate) fn one_line(&self, lines: &[InputLine], length: usize) -> Option<Box<BodyLine>> {
-        BodyLine::of(&self.plan, &self.order, &self.strips, lines, length)
+        BodyLine::of(&self.plan, &self.order, &self.function, lines, length)
     }
 
     /// Sums the expression's first output over lines (arrays of `counts[0]` elements). `lines` has the first line of
@@ -155,13 +158,13 @@ impl BodySums {
     pub(crate) fn sum_each(
         &mut self,
         lines: &[Line<'_>],
-        soon: &[LinePrefetch<'_>],
+        prefetches: &[LinePrefetch<'_>],
         shifts: &[isize],
         counts: [usize; 2],
         sums: &mut [Chains],
     ) -> bool {
-        let ahead: SmallVec<[PrefetchHint; 4]> = soon.iter().map(ahead).collect();
-        self.strips.sum_each(inputs(&self.order, lines, shifts), &ahead, counts, sums)
+        let hints: SmallVec<[PrefetchHint; 4]> = prefetches.iter().map(hint).collect();
+        self.function.sum_each(inputs(&self.order, lines, shifts), &hints, counts, sums)
     }
 }
 
@@ -178,11 +181,11 @@ impl BodyLine {
     fn of(
         plan: &PlanRows,
         order: &Order,
-        strips: &Strips,
+        function: &BoundLineFunction,
         inputs: &[InputLine],
         length: usize,
     ) -> Option<Box<BodyLine>> {
-        let call = strips.one_line(length, plan.context())?;
+        let call = function.one_line(length, plan.context())?;
         let wanted = call.inputs().map(|input| order.get(input).copied()).collect::<Option<SmallVec<[usize; 8]>>>()?;
         // Other strides are detected when the line is looked up.
         let all = (0..inputs.len()).all(|input| wanted.contains(&input));

@@ -1,7 +1,7 @@
 //! The cursor: the current token of a text, the problems found so far, and the nesting depth of brackets. The readers of types, values and
 //! expressions all use this cursor.
 
-use super::elsewhere::{BY_LABELS, COMMENT, ForeignUse, foreign_form};
+use super::elsewhere::{BY_LABELS, COMMENT, ForeignUse, foreign_hint};
 use super::lexer::{Lexer, PlacedText};
 use super::sources::Sources;
 use super::token::{Token, TokenKind};
@@ -355,9 +355,9 @@ impl<'s> Cursor<'s> {
                 let shown = text.escape_debug().to_string();
                 let message = format!("`{}` is not part of the language", Excerpt::quoted(&shown));
                 let problem = Diagnostic::new(Code::Syntax, message).at(span);
-                return match self.form_of_sign(expected) {
+                return match self.sign_hint(expected) {
                     _ if text == "@" && self.has_tensors => problem.hint(BY_LABELS),
-                    Some(form) => problem.hint(form),
+                    Some(hint) => problem.hint(hint),
                     None if text.starts_with(char::is_alphanumeric) => {
                         problem.hint("quote a name with letters other than `a` to `z`: `L[\"größe\"]`")
                     }
@@ -376,19 +376,17 @@ impl<'s> Cursor<'s> {
             TokenKind::OpenRound | TokenKind::OpenSquare if self.has_tensors && expected == "`=`" => {
                 problem.hint("write labels as a text: `output c(\"i,j\") = ..`")
             }
-            _ => {
-                self.form_of_sign(expected).or_else(|| self.form_of_word()).into_iter().fold(problem, Diagnostic::hint)
-            }
+            _ => self.sign_hint(expected).or_else(|| self.word_hint()).into_iter().fold(problem, Diagnostic::hint),
         };
         if self.is_behind_comment() { problem.hint(COMMENT) } else { problem }
     }
 
     /// Returns the hint for what to write in place of an operator sign of another language at the current token. The sign may be the current token
     /// alone, or together with an adjacent token.
-    fn form_of_sign(&self, expected: &str) -> Option<&'static str> {
+    fn sign_hint(&self, expected: &str) -> Option<&'static str> {
         let Token { kind, span, .. } = self.token;
         let next = self.peek();
-        let of = |sign: &str| foreign_form(ForeignUse::Sign, sign);
+        let of = |sign: &str| foreign_hint(ForeignUse::Sign, sign);
         let pair = |first: Span, second: Span| {
             let touch = first.start < first.end
                 && first.end == second.start
@@ -426,9 +424,9 @@ impl<'s> Cursor<'s> {
     }
 
     /// Returns the hint for what to write in place of a keyword of another language, which is the current token or the token before it.
-    fn form_of_word(&self) -> Option<&'static str> {
+    fn word_hint(&self) -> Option<&'static str> {
         let Token { kind, span, first_on_line } = self.token;
-        let of = |at: Span| foreign_form(ForeignUse::Word, self.text(at));
+        let of = |at: Span| foreign_hint(ForeignUse::Word, self.text(at));
         let here = match kind {
             TokenKind::Word | TokenKind::Type | TokenKind::If => of(span),
             TokenKind::Not => of(self.peek().span),

@@ -20,7 +20,7 @@ pub(super) struct Gradients {
 
 /// Returns true if `by`, the second operand of a gradient, may be an expression such as `x + 1`: an operator node that makes neither a tuple nor a
 /// labelled tensor.
-pub(super) fn may_be_expression(graph: &Graph, by: NodeId) -> bool {
+pub(super) fn is_operator_expression(graph: &Graph, by: NodeId) -> bool {
     let Node::Operator(name, _) = graph.node(by) else { return false };
     !matches!(&**graph.name(name), MAKE_TUPLE | MAKE_NAMED | AT_LABELS)
 }
@@ -38,7 +38,7 @@ impl Gradients {
     /// Returns the problem with a gradient of `of` with respect to `by`; `None` if the gradient is valid. `text` is the text of `by`, and `at` is the
     /// span of that text.
     pub(super) fn check(&mut self, graph: &Graph, of: NodeId, by: NodeId, text: &str, at: Span) -> Option<Diagnostic> {
-        if !may_be_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
+        if !is_operator_expression(graph, by) || is_name(text) || self.uses(graph, of, by) {
             return None;
         }
         let message =

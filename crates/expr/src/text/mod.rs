@@ -63,7 +63,7 @@ pub(crate) use written_literal::nesting as value_nesting;
 pub use context::{CursorContext, ExpectedAt, OpenCall, cursor_context};
 pub(crate) use delimiter::quote_fault;
 pub use delimiter::{QuoteFault, closing_quote, found_delimiter};
-pub use elsewhere::{Foreign, ForeignUse, foreign_form, foreign_names, tensor_form};
+pub use elsewhere::{Foreign, ForeignUse, foreign_hint, foreign_names, tensor_hint};
 pub use format::format;
 pub use lexer::is_plain_name;
 pub(crate) use parser::InputType;

@@ -2,7 +2,7 @@
 //! short names are printed, as `cembra_runtime::QType` defines them.
 
 use super::cursor::{Cursor, Stop, ends_text};
-use super::elsewhere::{ForeignUse, foreign_form};
+use super::elsewhere::{ForeignUse, foreign_hint};
 use super::parser::TILED;
 use super::spelling::Spelling;
 use super::token::{Token, TokenKind};
@@ -482,7 +482,7 @@ fn misnamed(word: &str) -> Diagnostic {
     if let Some(TypeName::Of(qtype)) = named(&upper).or_else(|| named(&lower)) {
         return problem.hint(format!("did you mean `{}`?", print_type(&qtype)));
     }
-    let problem = foreign_form(ForeignUse::Type, word).into_iter().fold(problem, Diagnostic::hint);
+    let problem = foreign_hint(ForeignUse::Type, word).into_iter().fold(problem, Diagnostic::hint);
     problem.hint(the_types())
 }
 

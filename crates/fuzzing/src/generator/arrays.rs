@@ -200,7 +200,7 @@ impl Grower<'_> {
         let there: Vec<Scalar> = self.arrays(size).into_iter().filter_map(|node| self.scalar_of(node)).collect();
         // Of a few forms, the one with the fewest missing types is chosen.
         let misses = |form: &&Form| {
-            let is_there = |at: &u8| match catalogue.wanted(*at) {
+            let is_there = |at: &u8| match catalogue.choice(*at) {
                 OperandChoice::Of(qtype) => qtype.scalar().is_some_and(|scalar| there.contains(&scalar)),
                 OperandChoice::Literal(_) => false,
             };
@@ -216,9 +216,9 @@ impl Grower<'_> {
         for _ in 0..DRAWS {
             let sure = self.pool.random.usize(..form.len().max(1));
             let mut operands = Vec::with_capacity(form.len());
-            for (at, (wanted, param)) in form.iter().zip(entry.def.params).enumerate() {
+            for (at, (choice, param)) in form.iter().zip(entry.def.params).enumerate() {
                 let array = if share < 0.0 { at > 0 } else { at == sure || self.pool.chance(share) };
-                operands.push(match catalogue.wanted(*wanted) {
+                operands.push(match catalogue.choice(*choice) {
                     OperandChoice::Literal(value) => self.pool.exactly(value.clone()),
                     OperandChoice::Of(qtype) => {
                         let text = self.pool.text_of(param.form, qtype);

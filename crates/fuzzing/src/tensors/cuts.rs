@@ -127,7 +127,7 @@ impl Cuts {
     ) {
         for (id, node) in graph.nodes().skip(self.nodes.len()) {
             let is_refused = node.read().iter().any(|operand| self.of(*operand).is_none());
-            let operands: Option<Vec<&Axes>> = node.cut_by().iter().map(|operand| self.of(*operand)).collect();
+            let operands: Option<Vec<&Axes>> = node.tiling_operands().iter().map(|operand| self.of(*operand)).collect();
             let operands = operands.filter(|_| !is_refused);
             let mut found = operands.and_then(|operands| of_node(graph, node, &operands, tilings));
             let is_whole = is_made(id) && !is_free(found.as_ref(), &node.extents);
@@ -184,7 +184,7 @@ fn of_node(graph: &TensorGraph, node: &Node, operands: &[&Axes], tilings: &mut T
         let tiling = tilings.tiling(&node.extents).ok().filter(|_| node.scalar.is_float())?;
         return Some(tiling.axes().iter().cloned().map(Some).collect());
     }
-    let extents: Vec<&[usize]> = node.cut_by().iter().map(|operand| graph.extents(*operand)).collect();
+    let extents: Vec<&[usize]> = node.tiling_operands().iter().map(|operand| graph.extents(*operand)).collect();
     if is_elementwise(graph, node) {
         return aligned(&node.extents, &extents, operands);
     }

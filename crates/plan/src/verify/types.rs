@@ -31,9 +31,9 @@ fn check_step(plan: &Plan, step: &Step) -> Result<(), String> {
             // The literal that an operator is compiled from is not an argument of the step.
             let first = usize::from(overload.compile.is_some());
             args.len() + first == overload.args.len()
-                && overload.is_made(lifted, out)
+                && overload.gives_type(lifted, out)
                 && (first..overload.args.len())
-                    .all(|at| arg(at - first).is_some_and(|found| overload.is_taken(at, lifted, found)))
+                    .all(|at| arg(at - first).is_some_and(|found| overload.accepts_argument(at, lifted, found)))
         }
         Action::MakeTuple => match out {
             QType::Tuple(fields) => fields.iter().eq(args.iter().map(|arg| &plan.value(*arg).qtype)),

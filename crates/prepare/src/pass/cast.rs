@@ -19,7 +19,7 @@ impl TypedGraph {
     pub fn apply(&mut self, registry: &Registry, op: OpId, operands: &[Id], origin: NodeId) -> Result<Id, TypeFault> {
         let mut op = op;
         let types = operands.iter().map(|operand| self.qtype(*operand));
-        if registry.get(op).may_be_another(types.clone()) {
+        if registry.get(op).is_replaceable(types.clone()) {
             registry.get(op).check_count(operands.len())?;
             op = registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
         }

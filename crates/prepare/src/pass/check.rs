@@ -79,7 +79,7 @@ fn node(graph: &TypedGraph, registry: &Registry, id: Id) -> Result<(), String> {
     if let Some((op, Some(at), lifted)) = graph.operator(id) {
         let overload = &registry.get(op).overloads()[usize::from(at)];
         for (arg, found) in types.iter().enumerate().take(overload.args.len()) {
-            if !overload.is_taken(arg, lifted, found) {
+            if !overload.accepts_argument(arg, lifted, found) {
                 return Err(format!("an operand has the type {found}, which the operator does not accept"));
             }
         }
@@ -109,7 +109,7 @@ fn retyped(model: &mut TypedModel, id: Id) -> Result<(), String> {
                 return Err(format!("the operator does not accept {} operands", operands.len()));
             }
             // An overload on FLOAT64 may be used for WEAK_FLOAT.
-            overload.is_made(lifted, graph.qtype(id)).then(|| graph.qtype(id).clone())
+            overload.gives_type(lifted, graph.qtype(id)).then(|| graph.qtype(id).clone())
         }
         Kind::Operator { op, overload: None, .. } => match registry.get(op).meaning {
             Meaning::Structure(_) => {

@@ -17,7 +17,7 @@ use crate::pass::fold::written_array;
 use crate::pass::{Options, evaluate_constant};
 use crate::type_table::scalar_type;
 use crate::{Id, Kind, TypedGraph, TypedModel};
-use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_form};
+use cembra_expr::{ForeignUse, Graph, Node, NodeId, Program, Vocabulary, foreign_hint};
 use cembra_ops::{
     Meaning, OpId, Registry, ResolvedCall, Structure, TypeFault, Typing, becomes_wide, compare_types, id, list_types,
 };
@@ -110,9 +110,9 @@ fn find_leaves(
                 let problem = Diagnostic::new(Code::MissingInputType, format!("input `{}` has no type", input.name));
                 let is_declared = program.definitions.declared_inputs().is_none_or(|declared| at < declared);
                 let similar = program.similar_name(&input.name, input.span).filter(|_| !is_declared);
-                let known = foreign_form(ForeignUse::Value, &input.name).filter(|_| !is_declared);
+                let known = foreign_hint(ForeignUse::Value, &input.name).filter(|_| !is_declared);
                 let problem = match similar {
-                    _ if let Some(form) = known => problem.hint(form),
+                    _ if let Some(hint) = known => problem.hint(hint),
                     Some(similar) => problem.hint(format!("did you mean `{}`?", similar.name)),
                     None => problem,
                 };
@@ -347,7 +347,7 @@ impl Typer<'_> {
                     });
                 }
                 let op = self.meant(model, node, op, &given)?;
-                self.leave_beside_dates(model, node, environment, op, &mut given)?;
+                self.retype_operand_of_date(model, node, environment, op, &mut given)?;
                 self.applied(model, node, op, &given)
             }
         }
@@ -355,7 +355,7 @@ impl Typer<'_> {
 
     /// The operator that the named operator `op` stands for on operands of these types; `None` if the number of operands is wrong, which is reported.
     fn meant(&mut self, model: &mut TypedModel, node: NodeId, op: OpId, given: &[Operand<'_>]) -> Option<OpId> {
-        if !self.registry.get(op).may_be_another(given.iter().map(|operand| operand.qtype(&model.graph))) {
+        if !self.registry.get(op).is_replaceable(given.iter().map(|operand| operand.qtype(&model.graph))) {
             return Some(op);
         }
         // The operator that it means may take another number of operands.
@@ -653,9 +653,9 @@ impl Typer<'_> {
         let message = format!("there is no operator `{}`", Excerpt::quoted(name));
         let mut diagnostic = Diagnostic::new(Code::UnknownName, message).at(self.graph.span(node));
         let last = name.rsplit('.').next().unwrap_or(name);
-        let known = foreign_form(ForeignUse::Call, name).or_else(|| foreign_form(ForeignUse::Call, last));
-        if let Some(form) = known {
-            diagnostic = diagnostic.hint(form);
+        let known = foreign_hint(ForeignUse::Call, name).or_else(|| foreign_hint(ForeignUse::Call, last));
+        if let Some(hint) = known {
+            diagnostic = diagnostic.hint(hint);
         } else if let Some(near) = self.registry.suggest(name).first() {
             diagnostic = diagnostic.hint(format!("did you mean `{near}`?"));
         }

@@ -52,7 +52,7 @@ fn scalars(of: &Elements) -> Option<SmallVec<[QType; 4]>> {
 /// The operator that the named operator `op` stands for on elements of these types.
 fn chosen(registry: &Registry, op: OpId, of: &Elements) -> OpId {
     match scalars(of) {
-        Some(types) if registry.get(op).may_be_another(&types) && registry.get(op).check_count(types.len()).is_ok() => {
+        Some(types) if registry.get(op).is_replaceable(&types) && registry.get(op).check_count(types.len()).is_ok() => {
             registry.meant(op, &types.iter().collect::<SmallVec<[&QType; 4]>>())
         }
         _ => op,

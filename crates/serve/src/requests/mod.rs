@@ -2,14 +2,14 @@
 //! limits on requests in progress are in `work`.
 
 mod body;
-mod forms;
+mod row_format;
 mod rows;
 mod single;
 mod stream;
 mod writer;
 
 pub(crate) use body::BodyReading;
-pub(crate) use forms::Form;
+pub(crate) use row_format::RowFormat;
 
 use crate::guard::media_type;
 use crate::models::ModelVersion;
@@ -44,17 +44,17 @@ pub(crate) async fn run(
     parts: &Parts,
     body: Incoming,
 ) -> Result<Reply, Problem> {
-    let from = Form::of_request(&media_type(&parts.headers)?)?;
-    let to = Form::of_answer(&parts.headers, from)?;
+    let from = RowFormat::of_request(&media_type(&parts.headers)?)?;
+    let to = RowFormat::of_answer(&parts.headers, from)?;
     let Ok(place) = state.work.requests.clone().try_acquire_owned() else {
         let most = state.settings.arguments.concurrency;
         return Err(Problem::busy(format!("{most} requests are in progress, the most at the same time")));
     };
     let mut body = BodyReading::new(body, state.settings.arguments.body_bytes, &state.settings, &state.work)?;
-    if from == Form::Json {
+    if from == RowFormat::Json {
         let first = body.first_byte().await?;
         match first {
-            Some(b'{') if to == Form::Json => {
+            Some(b'{') if to == RowFormat::Json => {
                 let made = single::run(state, served, body).await;
                 drop(place);
                 return made.map(Reply::Whole);

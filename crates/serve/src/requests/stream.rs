@@ -5,7 +5,7 @@
 use super::body::earned;
 use super::rows::{Failed, RowEvaluator};
 use super::writer::Writer;
-use super::{BodyReading, CancelOnDrop, Form};
+use super::{BodyReading, CancelOnDrop, RowFormat};
 use crate::answer::{Answer, AnswerBody, CutShort, Parts, answer};
 use crate::models::ModelVersion;
 use crate::problem::{Problem, RowError};
@@ -15,7 +15,7 @@ use bytes::{Buf, Bytes};
 use cembra::Cancellation;
 use cembra_table::error::DataError;
 use cembra_table::input::Input;
-use cembra_table::{Dataset, Decoded, Format, ReadOptions, Request, Room, Spelling};
+use cembra_table::{Dataset, DecodeLimit, Decoded, Format, ReadOptions, Request, Spelling};
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
 use std::io::{self, Read};
@@ -72,8 +72,8 @@ type Sent = Result<Chunk, Problem>;
 pub(crate) async fn run(
     state: &Arc<State>,
     served: &Arc<ModelVersion>,
-    from: Form,
-    to: Form,
+    from: RowFormat,
+    to: RowFormat,
     body: BodyReading,
     places: (OwnedSemaphorePermit, OwnedSemaphorePermit),
 ) -> Result<Reply, Problem> {
@@ -84,7 +84,7 @@ pub(crate) async fn run(
     let (token, room) = (Cancellation::new(), Arc::new(Semaphore::new(ANSWER_BYTES)));
     let ends = Ends { _cancel: CancelOnDrop::new(token.clone()), reading, room: room.clone(), _places: places };
     let problem = Arc::new(Mutex::new(None));
-    let input = BodyInput { parts, part: Bytes::new(), problem: problem.clone(), is_start: true, form: from };
+    let input = BodyInput { parts, part: Bytes::new(), problem: problem.clone(), is_start: true, format: from };
     let arguments = &state.settings.arguments;
     let job = Job {
         served: served.clone(),
@@ -123,11 +123,11 @@ pub(crate) async fn run(
     }
 }
 
-fn stream(form: Form, mut body: Stream) -> Answer {
+fn stream(format: RowFormat, mut body: Stream) -> Answer {
     if let Some(record) = &mut body.record {
         record.set_status(StatusCode::OK);
     }
-    answer(StatusCode::OK, HeaderValue::from_static(form.content_type()), AnswerBody::Stream(Box::new(body)))
+    answer(StatusCode::OK, HeaderValue::from_static(format.content_type()), AnswerBody::Stream(Box::new(body)))
 }
 
 /// Reads the body, and passes its parts to the thread.
@@ -208,7 +208,7 @@ struct BodyInput {
     /// The place for the problem that ended the body.
     problem: Arc<Mutex<Option<Problem>>>,
     is_start: bool,
-    form: Form,
+    format: RowFormat,
 }
 
 impl BodyInput {
@@ -229,8 +229,10 @@ impl Read for BodyInput {
         }
         if std::mem::take(&mut self.is_start) {
             let is_any = |marks: &[&[u8]]| marks.iter().any(|mark| self.part.starts_with(mark));
-            let detail = match self.form {
-                Form::Arrow if is_any(&[ARROW_FILE]) => "the body is an Arrow file, but must be a stream of Arrow IPC",
+            let detail = match self.format {
+                RowFormat::Arrow if is_any(&[ARROW_FILE]) => {
+                    "the body is an Arrow file, but must be a stream of Arrow IPC"
+                }
                 _ if is_any(&COMPRESSED) => "the body must not be compressed",
                 _ => "",
             };
@@ -304,8 +306,8 @@ impl From<DataError> for Stop {
 struct Job {
     served: Arc<ModelVersion>,
     state: Arc<State>,
-    from: Form,
-    to: Form,
+    from: RowFormat,
+    to: RowFormat,
     token: Cancellation,
     problem: Arc<Mutex<Option<Problem>>>,
     /// True once the whole body is there, so that reading on never waits for the client.
@@ -345,10 +347,10 @@ impl Job {
     /// Works on all rows. `place` is for the writer, which tells later that the answer ends early.
     fn rows(&mut self, input: BodyInput, place: &mut Option<Writer>) -> Result<(), Stop> {
         let format = match self.from {
-            Form::Json => Format::Json,
-            Form::Lines => Format::JsonLines,
-            Form::Arrow => Format::Arrow,
-            Form::Csv => Format::Csv,
+            RowFormat::Json => Format::Json,
+            RowFormat::Lines => Format::JsonLines,
+            RowFormat::Arrow => Format::Arrow,
+            RowFormat::Csv => Format::Csv,
         };
         let options = ReadOptions {
             format,
@@ -373,7 +375,7 @@ impl Job {
             }
             while let Some(piece) = left.take() {
                 self.begin_computing()?;
-                let (decoded, rest) = piece.decode_within(Room { bytes: BATCH_BYTES, takes_any_row: true });
+                let (decoded, rest) = piece.decode_within(DecodeLimit { bytes: BATCH_BYTES, takes_first_row: true });
                 left = rest;
                 let rows = decoded.batch.rows.num_rows() as u64;
                 if self.rows + rows > self.most_rows {

@@ -1,7 +1,7 @@
 //! Writers of answers in each format. In JSON, an object with the error stands in place of a row that failed. In CSV and Arrow, a further column has
 //! the error's message.
 
-use super::Form;
+use super::RowFormat;
 use super::rows::Evaluated;
 use crate::problem::RowError;
 use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
@@ -35,24 +35,24 @@ impl Writer {
     ///
     /// # Errors
     /// If a column cannot be written.
-    pub(crate) fn new(form: Form, mut columns: Vec<Named>, schema: &SchemaRef) -> Result<Writer, DataError> {
-        let format = match form {
-            Form::Json => Format::Json,
-            Form::Lines => Format::JsonLines,
-            Form::Csv => Format::Csv,
-            Form::Arrow => Format::Arrow,
+    pub(crate) fn new(row_format: RowFormat, mut columns: Vec<Named>, schema: &SchemaRef) -> Result<Writer, DataError> {
+        let format = match row_format {
+            RowFormat::Json => Format::Json,
+            RowFormat::Lines => Format::JsonLines,
+            RowFormat::Csv => Format::Csv,
+            RowFormat::Arrow => Format::Arrow,
         };
         let options = WriteOptions { format, null: None, delimiter: None, decimal_comma: false, most_bytes: ROW_BYTES };
-        if matches!(form, Form::Json | Form::Lines) {
+        if matches!(row_format, RowFormat::Json | RowFormat::Lines) {
             let TextForm { encoder, frame, .. } = text_form(&options, &columns)?;
-            return Ok(Writer::Json { encoder, frame, is_array: form == Form::Json, is_empty: true });
+            return Ok(Writer::Json { encoder, frame, is_array: row_format == RowFormat::Json, is_empty: true });
         }
         let name = error_name(&columns);
         let mut fields: Vec<_> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
         fields.push(types::stored_field(&name, &TEXTS, false)?);
         let schema = types::schema(fields);
         columns.push(Named { name, form: ColumnForm::Values(TEXTS) });
-        if form == Form::Csv {
+        if row_format == RowFormat::Csv {
             let TextForm { header, encoder, .. } = text_form(&options, &columns)?;
             return Ok(Writer::Csv { encoder, header, schema });
         }

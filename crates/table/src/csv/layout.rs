@@ -9,7 +9,7 @@ use crate::cells;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::scalar;
-use crate::schema::{ColumnPlace, carried_as, quoted};
+use crate::schema::{FieldPath, carried_as, quoted};
 use crate::structs::{self, MissingField};
 use crate::types;
 use arrow_array::ArrayRef;
@@ -194,7 +194,7 @@ impl Layout {
             let mut lacking = Vec::new();
             structs::lacking(of, array, leaf, &mut lacking);
             for MissingField { row, path, scalar } in lacking {
-                let place = ColumnPlace { leaf, path: &path, inferred: false };
+                let place = FieldPath { leaf, path: &path, inferred: false };
                 found.entry(row).or_insert_with(|| place.missing(scalar).on_line(places.at(row)));
             }
         }
@@ -224,7 +224,7 @@ impl Layout {
     pub(crate) fn value(&self, target: &Target, record: &Record<'_>) -> Result<Option<ScalarValue>, DataError> {
         // A record with an error may have fewer fields.
         let Some(field) = record.fields.get(target.index) else { return Ok(None) };
-        let place = ColumnPlace { leaf: &target.leaf, path: &target.path, inferred: target.inferred };
+        let place = FieldPath { leaf: &target.leaf, path: &target.path, inferred: target.inferred };
         if self.is_missing(&field.value, field.quoted, target) {
             return if target.optional { Ok(None) } else { Err(place.missing(target.scalar).on_line(record.line)) };
         }
@@ -237,7 +237,7 @@ impl Layout {
     }
 
     /// The error that `text` is not a value of its column.
-    fn mismatch(&self, target: &Target, text: &str, place: ColumnPlace<'_>) -> DataError {
+    fn mismatch(&self, target: &Target, text: &str, place: FieldPath<'_>) -> DataError {
         let expected = QType::of(target.scalar, target.optional);
         let wider = match target.scalar {
             // For an integer beyond an `i64`, the message proposes a type that holds all digits.
@@ -258,10 +258,10 @@ impl Layout {
         if let Some(reason) = self.spelling.skipped(target.scalar, text) {
             // The reason is part of the message, because a list of failed rows has no hints.
             let found = format!("{}, {reason}", quoted(text));
-            return ColumnPlace { inferred: false, ..place }.mismatch(&expected, &found, None);
+            return FieldPath { inferred: false, ..place }.mismatch(&expected, &found, None);
         }
         let mut error = if target.kept {
-            let error = ColumnPlace { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
+            let error = FieldPath { inferred: false, ..place }.mismatch(&expected, &quoted(text), None);
             error.hint(carried_as(&target.path, &better))
         } else {
             place.mismatch(&expected, &quoted(text), place.inferred.then_some(&better))

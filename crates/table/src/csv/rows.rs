@@ -12,7 +12,7 @@ use crate::cells::ScalarBuilder;
 use crate::error::{DataCode, DataError};
 use crate::place::Places;
 use crate::schema::{RECORD_BYTES, RECORD_VALUES, quoted};
-use crate::{Decoded, MOST_FAILURES, Piece, Room};
+use crate::{DecodeLimit, Decoded, MOST_FAILURES, Piece};
 use arrow_array::ArrayRef;
 use arrow_array::builder::StringViewBuilder;
 use arrow_buffer::Buffer;
@@ -248,9 +248,9 @@ impl Rows {
 const FAILURE_BYTES: u64 = 512;
 
 impl Piece for Rows {
-    fn decode_within(self: Box<Self>, room: Room) -> (Decoded, Option<Box<dyn Piece>>) {
+    fn decode_within(self: Box<Self>, limit: DecodeLimit) -> (Decoded, Option<Box<dyn Piece>>) {
         let Rows { buffer, line, layout } = *self;
-        let mut reader = Reader::new(&layout, &buffer, line, room);
+        let mut reader = Reader::new(&layout, &buffer, line, limit);
         let mut error = reader.read().err();
         let rest = reader.is_full.then(|| reader.scanner.position());
         let Reader { mut rows, places, mut failures, mut columns, .. } = reader;
@@ -289,7 +289,7 @@ struct Reader<'l, 'b> {
     places: Places,
     /// The errors of rows that failed, by index, if such rows are skipped.
     failures: Vec<(usize, DataError)>,
-    room: Room,
+    limit: DecodeLimit,
     /// True if decoding stopped because the next row did not fit into the memory limit.
     is_full: bool,
 }
@@ -298,10 +298,10 @@ struct Reader<'l, 'b> {
 struct NeedsSlowPath;
 
 impl<'l, 'b> Reader<'l, 'b> {
-    fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, room: Room) -> Self {
+    fn new(layout: &'l Layout, buffer: &'b Buffer, line: u64, limit: DecodeLimit) -> Self {
         // An estimate; arrays grow if it is too small.
         let rows = buffer.len() / (2 * layout.columns().max(1)) / 2;
-        let rows = rows.min(usize::try_from(room.bytes / layout.row_bytes().max(1)).unwrap_or(usize::MAX));
+        let rows = rows.min(usize::try_from(limit.bytes / layout.row_bytes().max(1)).unwrap_or(usize::MAX));
         let columns = layout.targets().iter().map(|target| {
             let mut values = ScalarBuilder::new(target.scalar, rows);
             if let ScalarBuilder::Text(texts) = &mut values {
@@ -316,7 +316,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             rows: 0,
             places: Places::default(),
             failures: Vec::new(),
-            room,
+            limit,
             is_full: false,
         }
     }
@@ -330,7 +330,7 @@ impl<'l, 'b> Reader<'l, 'b> {
             let (rows, failed) = (self.rows as u64 + 1, self.failures.len() as u64);
             let bytes =
                 self.layout.row_bytes().saturating_mul(rows).saturating_add(failed.saturating_mul(FAILURE_BYTES));
-            if !self.room.takes(self.rows, bytes) || self.failures.len() >= MOST_FAILURES {
+            if !self.limit.takes(self.rows, bytes) || self.failures.len() >= MOST_FAILURES {
                 (self.scanner, self.is_full) = (before, true);
                 return Ok(());
             }

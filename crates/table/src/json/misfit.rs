@@ -5,7 +5,7 @@ use crate::Spelling;
 use crate::csv::spelling::InferredSpelling;
 use crate::error::{DataCode, DataError};
 use crate::scalar;
-use crate::schema::{ColumnPlace, carried_as, empty_list_hint, missing_value, quoted, spelled};
+use crate::schema::{FieldPath, carried_as, empty_list_hint, missing_value, quoted, spelled};
 use cembra::doors::{JsonKind, JsonText};
 use cembra::json::JsonMisfit;
 use cembra_runtime::{QType, Scalar};
@@ -22,7 +22,7 @@ pub(super) struct JsonCell<'a> {
     pub(super) qtype: &'a QType,
     pub(super) value: JsonText<'a>,
     /// The place of the JSON value among the columns, for messages.
-    pub(super) place: ColumnPlace<'a>,
+    pub(super) place: FieldPath<'a>,
     /// True if the value belongs to a column that is copied to the results, false if it is for an input.
     pub(super) is_kept: bool,
 }
@@ -64,7 +64,7 @@ fn error_of(whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'_>>, spelling: &S
     if let (Some(scalar), Some(text)) = (scalar, &text)
         && let Some(reason) = spelling.skipped(scalar, text)
     {
-        let place = ColumnPlace { inferred: false, ..place };
+        let place = FieldPath { inferred: false, ..place };
         return place.mismatch(expected, &format!("{shown}, {reason}"), None).in_column(&path);
     }
     let is_null = key.is_none() && found.kind() == JsonKind::Null;
@@ -112,7 +112,7 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     let of_element = qtype.element().and_then(|_| inside.strip_prefix('.')?.split_once('.'));
     let of_part =
         of_element.map_or_else(|| format!("{}{inside}", place.path), |(_, of)| format!("{}.{of}", place.path));
-    let part = ColumnPlace { path: &of_part, ..place };
+    let part = FieldPath { path: &of_part, ..place };
     let is_null = found.kind() == JsonKind::Null;
     if !place.inferred {
         return match expected {
@@ -122,7 +122,7 @@ fn advised(error: DataError, whole: JsonCell<'_>, misfit: &JsonMisfit<JsonText<'
     }
     let better_type = better(qtype, value, place);
     if is_kept {
-        let taken = ColumnPlace { inferred: better_type.is_none(), ..place }.advised(error, None);
+        let taken = FieldPath { inferred: better_type.is_none(), ..place }.advised(error, None);
         let better_type = better_type.filter(|better| better != qtype);
         return better_type.into_iter().fold(taken, |error, better| error.hint(carried_as(place.leaf, &better)));
     }
@@ -148,7 +148,7 @@ pub(super) fn misfit_of(
     value: JsonText<'_>,
     better: Option<&QType>,
 ) -> DataError {
-    let place = ColumnPlace { leaf: name, path: name, inferred: !is_kept };
+    let place = FieldPath { leaf: name, path: name, inferred: !is_kept };
     let error = place.mismatch(qtype, &quoted(&value.to_string()), better.filter(|_| !is_kept));
     match better {
         Some(better) if is_kept => error.hint(carried_as(name, &better.to_optional())),

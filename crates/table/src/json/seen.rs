@@ -3,7 +3,7 @@
 
 use crate::error::{DataCode, DataError};
 use crate::scalar;
-use crate::schema::{ColumnPlace, quoted};
+use crate::schema::{FieldPath, quoted};
 use cembra::doors::{JsonKind, JsonText};
 use cembra_runtime::{ArrayKind, Fields, InFrame, Names, QType, Scalar};
 
@@ -41,7 +41,7 @@ pub(super) struct List {
 
 impl JsonForm {
     /// The form of the JSON value `value`; `place` names it in errors.
-    pub(super) fn of(value: JsonText<'_>, place: ColumnPlace<'_>) -> Result<JsonForm, DataError> {
+    pub(super) fn of(value: JsonText<'_>, place: FieldPath<'_>) -> Result<JsonForm, DataError> {
         // Objects are read only up to a depth, so this recursion is bounded.
         let kind = match value.kind() {
             JsonKind::Null => return Ok(JsonForm { kind: Kind::Nothing, missing: true }),
@@ -65,7 +65,7 @@ impl JsonForm {
             JsonKind::Array => {
                 let seen = value.elements().unwrap_or_default().into_iter().enumerate().map(|(index, field)| {
                     let path = format!("{}.{index}", place.path);
-                    JsonForm::of(field, ColumnPlace { path: &path, ..place })
+                    JsonForm::of(field, FieldPath { path: &path, ..place })
                 });
                 let fields = seen.collect::<Result<Fields<JsonForm>, _>>()?;
                 let nothing = JsonForm { kind: Kind::Nothing, missing: false };
@@ -78,7 +78,7 @@ impl JsonForm {
                     .map_err(|error| DataError::new(DataCode::ColumnType, error.to_string()).in_column(place.path))?;
                 let seen = fields.iter().map(|(name, field)| {
                     let path = format!("{}.{name}", place.path);
-                    JsonForm::of(*field, ColumnPlace { path: &path, ..place })
+                    JsonForm::of(*field, FieldPath { path: &path, ..place })
                 });
                 let seen = seen.collect::<Result<Vec<_>, _>>()?;
                 Fields::named(names, seen).map_or(Kind::Nothing, Kind::Tuple)
@@ -281,7 +281,7 @@ pub(super) fn lacks(qtype: &QType, value: JsonText<'_>) -> bool {
 }
 
 /// The type that holds both `value` and the values of `qtype`; `None` if no type does, or if `qtype` was declared instead of inferred.
-pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: ColumnPlace<'_>) -> Option<QType> {
+pub(super) fn better(qtype: &QType, value: JsonText<'_>, place: FieldPath<'_>) -> Option<QType> {
     let joined = JsonForm::of(value, place).ok().and_then(|here| JsonForm::of_type(qtype).join(&here));
     joined.filter(|_| place.inferred).map(|seen| seen.qtype())
 }

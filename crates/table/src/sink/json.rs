@@ -40,13 +40,13 @@ impl JsonEncoder {
 
 impl Encoder for JsonEncoder {
     fn encode(&self, rows: &RecordBatch) -> Vec<u8> {
-        let mut cells: Vec<(&[u8], Node<'_>)> = Vec::with_capacity(self.columns.len());
+        let mut cells: Vec<(&[u8], JsonValues<'_>)> = Vec::with_capacity(self.columns.len());
         let mut written = None;
         for ((column, array), key) in self.columns.iter().zip(rows.columns()).zip(&self.keys) {
             if column.form == Form::AsWritten {
                 written = array.as_string_view_opt().map(|texts| (cells.len(), texts));
             }
-            cells.extend(Node::of_column(array.as_ref(), &column.form).map(|node| (key.as_bytes(), node)));
+            cells.extend(JsonValues::of_column(array.as_ref(), &column.form).map(|values| (key.as_bytes(), values)));
         }
         let mut out = Vec::new();
         for row in 0..rows.num_rows() {
@@ -62,10 +62,10 @@ impl Encoder for JsonEncoder {
                 }
                 if texts.is_valid(row) { at } else { 0 }
             });
-            for (key, node) in &cells[from..] {
+            for (key, values) in &cells[from..] {
                 out.push(before);
                 out.extend_from_slice(key);
-                node.write(&mut out, row);
+                values.write(&mut out, row);
                 before = b',';
             }
             out.extend_from_slice(if before == b'{' { b"{}" } else { b"}" });
@@ -78,76 +78,79 @@ impl Encoder for JsonEncoder {
 }
 
 /// Access to the values of a column or field, for writing them as JSON.
-pub(super) enum Node<'a> {
+pub(super) enum JsonValues<'a> {
     Scalars(Scalars<'a>),
     Arrays(Lists<'a>),
     /// The values are lists of structs.
-    Structs(&'a LargeListArray, Box<Node<'a>>),
+    Structs(&'a LargeListArray, Box<JsonValues<'a>>),
     /// The values are tuples. A row that is null in `there` is written as `null`, whatever its fields are.
     Tuple {
         keys: Vec<String>,
         named: bool,
-        fields: Vec<Node<'a>>,
+        fields: Vec<JsonValues<'a>>,
         there: Option<&'a NullBuffer>,
     },
     Foreign(&'a dyn Array),
 }
 
-impl<'a> Node<'a> {
-    fn of_column(array: &'a dyn Array, form: &Form) -> Option<Node<'a>> {
+impl<'a> JsonValues<'a> {
+    fn of_column(array: &'a dyn Array, form: &Form) -> Option<JsonValues<'a>> {
         match form {
-            Form::Values(qtype) => Node::of(array, qtype),
-            Form::Verbatim | Form::Foreign(_) => Some(Node::Foreign(array)),
+            Form::Values(qtype) => JsonValues::of(array, qtype),
+            Form::Verbatim | Form::Foreign(_) => Some(JsonValues::Foreign(array)),
             // The members replace other columns and are not values of a column.
             Form::AsWritten => None,
         }
     }
 
     /// Access to the values of `array`; `None` if it does not have the Arrow type for `qtype`.
-    pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<Node<'a>> {
+    pub(super) fn of(array: &'a dyn Array, qtype: &QType) -> Option<JsonValues<'a>> {
         // Tuple types nest only as deep as the parser allows, so this recursion is bounded.
         match qtype {
-            QType::Tuple(_) if qtype.as_optional_struct().is_some() => Node::of(array, qtype.as_optional_struct()?),
+            QType::Tuple(_) if qtype.as_optional_struct().is_some() => {
+                JsonValues::of(array, qtype.as_optional_struct()?)
+            }
             QType::Tuple(_) if qtype.element().is_some() => {
                 let list = array.as_list_opt::<i64>()?;
-                Some(Node::Structs(list, Node::of(list.values().as_ref(), qtype.element()?)?.into()))
+                Some(JsonValues::Structs(list, JsonValues::of(list.values().as_ref(), qtype.element()?)?.into()))
             }
             QType::Tuple(types) => {
                 let found = array.as_struct_opt()?;
                 let parts = found.columns().iter().zip(types.iter());
-                let fields = parts.map(|(part, qtype)| Node::of(part.as_ref(), qtype)).collect::<Option<Vec<_>>>()?;
+                let fields =
+                    parts.map(|(part, qtype)| JsonValues::of(part.as_ref(), qtype)).collect::<Option<Vec<_>>>()?;
                 let keys = types.names().map(|names| names.iter().map(|name| key(name)).collect());
                 let named = keys.is_some();
-                Some(Node::Tuple { keys: keys.unwrap_or_default(), named, fields, there: found.nulls() })
+                Some(JsonValues::Tuple { keys: keys.unwrap_or_default(), named, fields, there: found.nulls() })
             }
-            QType::Array(_, scalar) => Some(Node::Arrays(Lists::of(array, *scalar)?)),
-            _ => Some(Node::Scalars(Scalars::of(array, qtype.scalar()?)?)),
+            QType::Array(_, scalar) => Some(JsonValues::Arrays(Lists::of(array, *scalar)?)),
+            _ => Some(JsonValues::Scalars(Scalars::of(array, qtype.scalar()?)?)),
         }
     }
 
     /// Appends the column's value in `row` to `out` as JSON.
     pub(super) fn write(&self, out: &mut Vec<u8>, row: usize) {
         match self {
-            Node::Arrays(lists) => match lists.at(row) {
+            JsonValues::Arrays(lists) => match lists.at(row) {
                 Some(elements) => write_all(out, b"[]", elements, |out, element| write_scalar(out, &element)),
                 None => out.extend_from_slice(b"null"),
             },
-            Node::Structs(list, _) if list.is_null(row) => out.extend_from_slice(b"null"),
-            Node::Structs(list, element) => {
+            JsonValues::Structs(list, _) if list.is_null(row) => out.extend_from_slice(b"null"),
+            JsonValues::Structs(list, element) => {
                 let ends = list.offsets();
                 let at = |row: usize| usize::try_from(ends[row]).unwrap_or(0);
                 write_all(out, b"[]", at(row)..at(row + 1), |out, place| element.write(out, place));
             }
-            Node::Tuple { there: Some(there), .. } if there.is_null(row) => out.extend_from_slice(b"null"),
-            Node::Tuple { keys, named, fields, .. } => {
+            JsonValues::Tuple { there: Some(there), .. } if there.is_null(row) => out.extend_from_slice(b"null"),
+            JsonValues::Tuple { keys, named, fields, .. } => {
                 let brackets = if *named { b"{}" } else { b"[]" };
                 write_all(out, brackets, fields.iter().enumerate(), |out, (index, field)| {
                     out.extend_from_slice(keys.get(index).map_or(b"", |key| key.as_bytes()));
                     field.write(out, row);
                 });
             }
-            Node::Foreign(array) => foreign::write_json(out, *array, row),
-            Node::Scalars(scalars) => write_scalar(out, &scalars.at(row)),
+            JsonValues::Foreign(array) => foreign::write_json(out, *array, row),
+            JsonValues::Scalars(scalars) => write_scalar(out, &scalars.at(row)),
         }
     }
 
@@ -155,7 +158,7 @@ impl<'a> Node<'a> {
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) {
         let from = out.len();
         let len = match self {
-            Node::Arrays(lists) => {
+            JsonValues::Arrays(lists) => {
                 let elements = lists.at(row);
                 let len = elements.as_ref().map_or(0, ExactSizeIterator::len);
                 if len > MOST_SHOWN {
@@ -164,7 +167,7 @@ impl<'a> Node<'a> {
                 }
                 len
             }
-            Node::Structs(list, element) if list.is_valid(row) => {
+            JsonValues::Structs(list, element) if list.is_valid(row) => {
                 let len = usize::try_from(list.value_length(row)).unwrap_or(0);
                 let first = usize::try_from(list.offsets()[row]).unwrap_or(0);
                 if len > MOST_SHOWN {

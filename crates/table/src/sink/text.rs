@@ -2,7 +2,7 @@
 //! missing. But if the options have a null text, an empty text is written as `""` and read back as an empty text. An array is written as JSON in
 //! one field.
 
-use super::json::Node;
+use super::json::JsonValues;
 use super::lines::Encoder;
 use crate::cells::Scalars;
 use crate::{Form, Named};
@@ -60,7 +60,7 @@ pub(super) enum Flat<'a> {
     /// The column has scalars of a type that models have.
     Scalars(Scalars<'a>),
     /// The column has arrays or lists, which are written as JSON.
-    Json(&'a dyn Array, Node<'a>),
+    Json(&'a dyn Array, JsonValues<'a>),
     /// The column has texts exactly as the data spell them.
     Verbatim(&'a StringViewArray),
     /// The column has values of an Arrow type that models do not have.
@@ -85,7 +85,7 @@ pub(super) fn flat<'a>(columns: &[Named], rows: &'a RecordBatch) -> Vec<Flat<'a>
                 }
             }
             (QType::Array(..) | QType::Tuple(_), _) => {
-                flat.extend(Node::of(array, qtype).map(|node| Flat::Json(array, node)));
+                flat.extend(JsonValues::of(array, qtype).map(|values| Flat::Json(array, values)));
             }
             _ => flat.extend(qtype.scalar().and_then(|scalar| Scalars::of(array, scalar)).map(Flat::Scalars)),
         }
@@ -112,10 +112,10 @@ impl Flat<'_> {
                 scalar::write(out, &value);
                 value != ValueRef::Missing
             }
-            Flat::Json(array, node) => {
+            Flat::Json(array, values) => {
                 let present = array.is_valid(row);
                 if present {
-                    node.write(out, row);
+                    values.write(out, row);
                 }
                 present
             }
@@ -134,8 +134,8 @@ impl Flat<'_> {
     /// is missing.
     pub(super) fn show(&self, out: &mut Vec<u8>, row: usize) -> bool {
         match self {
-            Flat::Json(array, node) if array.is_valid(row) => {
-                node.show(out, row);
+            Flat::Json(array, values) if array.is_valid(row) => {
+                values.show(out, row);
                 true
             }
             Flat::Part(there, part) => there.is_valid(row) && part.show(out, row),

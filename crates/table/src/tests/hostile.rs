@@ -627,13 +627,13 @@ fn rows_are_read_as_there_is_room_for_what_they_become() {
         let mut table = data.bind(&request(&[("l", Some(qtype.clone()))])).expect("a table");
         let mut parts = Vec::new();
         while let Some(piece) = table.source.next().map_err(|error| error.to_string())? {
-            let (mut left, mut takes_any_row) = (Some(piece), false);
+            let (mut left, mut takes_first_row) = (Some(piece), false);
             while let Some(piece) = left {
-                let (decoded, rest) = piece.decode_within(crate::Room { bytes: ROOM, takes_any_row });
+                let (decoded, rest) = piece.decode_within(crate::DecodeLimit { bytes: ROOM, takes_first_row });
                 if let Some(error) = decoded.error {
                     return Err(error.to_string());
                 }
-                takes_any_row = rest.is_some() && decoded.batch.rows.num_rows() == 0;
+                takes_first_row = rest.is_some() && decoded.batch.rows.num_rows() == 0;
                 parts.extend(Some(decoded.batch.rows.num_rows()).filter(|rows| *rows > 0));
                 left = rest;
             }

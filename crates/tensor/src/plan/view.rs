@@ -105,10 +105,10 @@ impl View {
         View(axes.iter().zip(extents).map(|(axis, extent)| AxisSource::along(usize::from(*axis), *extent)).collect())
     }
 
-    /// The index in the node to which the view maps `space`, an index of the index space.
-    pub fn index<'v>(&'v self, space: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
+    /// Maps `index`, an index of the index space, to an index of the node.
+    pub fn index<'v>(&'v self, index: &'v [usize]) -> impl Iterator<Item = usize> + 'v {
         self.0.iter().map(|place| {
-            let along = place.axis.map_or(0, |axis| space[usize::from(axis)].cast_signed());
+            let along = place.axis.map_or(0, |axis| index[usize::from(axis)].cast_signed());
             place.start.wrapping_add(place.step.wrapping_mul(along)).cast_unsigned()
         })
     }

@@ -151,7 +151,7 @@ impl Rewriter {
             if id.index().is_multiple_of(LOOKED_AT) {
                 elements.go_on()?;
             }
-            let mut node = node.without_cuts();
+            let mut node = node.without_tiling_only_operands();
             for operand in &mut node.operands {
                 *operand = new[operand.index()].unwrap_or(*operand);
             }

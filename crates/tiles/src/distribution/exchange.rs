@@ -172,18 +172,18 @@ impl<'e> Exchange<'e> {
         Ok(())
     }
 
-    /// Waits for the tiles whose keys are below `end`, and passes each to `came`. Keys give the order of tiles in the
+    /// Waits for the tiles whose keys are below `end`, and passes each to `on_tile`. Keys give the order of tiles in the
     /// step.
     ///
     /// # Errors
     /// The errors of [`begin`](Exchange::begin). Or if another rank failed, or the evaluation was cancelled.
-    pub(crate) fn arrive(&mut self, end: u32, mut came: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
+    pub(crate) fn arrive(&mut self, end: u32, mut on_tile: impl FnMut(Parcel, Tile)) -> Result<(), Error> {
         self.begin(end)?;
         while let Some(parcel) = self.next().filter(|parcel| parcel.key < end) {
             match self.await_next(false)? {
                 Done::Received(payload) => {
                     let tile = payload.tile().cloned();
-                    came(
+                    on_tile(
                         parcel,
                         tile.ok_or_else(|| bad_message("a message between ranks does not have a tile, as expected"))?,
                     );
@@ -202,9 +202,9 @@ impl<'e> Exchange<'e> {
     /// # Errors
     /// The errors of [`arrive`](Exchange::arrive).
     pub(crate) fn all(&mut self) -> Result<Vec<Tiled>, Error> {
-        let mut came: Vec<Vec<(u32, Tile)>> = vec![Vec::new(); self.operands.len()];
-        self.arrive(u32::MAX, |parcel, tile| came[parcel.operand as usize].push((parcel.position, tile)))?;
-        Ok(self.operands.iter().zip(came).map(|(of, came)| of.with_tiles(came)).collect())
+        let mut received: Vec<Vec<(u32, Tile)>> = vec![Vec::new(); self.operands.len()];
+        self.arrive(u32::MAX, |parcel, tile| received[parcel.operand as usize].push((parcel.position, tile)))?;
+        Ok(self.operands.iter().zip(received).map(|(of, tiles)| of.with_tiles(tiles)).collect())
     }
 
     /// The next incoming tile, if its receive has begun; else `None`.

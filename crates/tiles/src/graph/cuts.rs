@@ -30,7 +30,7 @@ pub(crate) fn around_slices(
     let mut is_asked = vec![false; graph.len()];
     for (_, node) in graph.nodes().filter(|(id, _)| needed[id.index()]) {
         if let Operation::PlaceSlice(_) = node.operation {
-            node.cut_by().iter().for_each(|within| is_asked[within.index()] = true);
+            node.tiling_operands().iter().for_each(|within| is_asked[within.index()] = true);
         }
     }
     if !is_asked.contains(&true) {
@@ -41,7 +41,7 @@ pub(crate) fn around_slices(
     let nodes: Vec<(TensorNodeId, &Node)> = graph.nodes().collect();
     for (id, node) in nodes.iter().rev() {
         if is_asked[id.index()] {
-            node.cut_by().iter().for_each(|operand| is_asked[operand.index()] = true);
+            node.tiling_operands().iter().for_each(|operand| is_asked[operand.index()] = true);
         }
     }
     let mut known: Vec<AxisTilings> = vec![AxisTilings::new(); graph.len()];
@@ -58,13 +58,13 @@ pub(crate) fn around_slices(
 
 /// The tilings along the axes of a node's value. `known` has those of the nodes before it, by position in the graph.
 fn of_node(graph: &TensorGraph, node: &Node, known: &[AxisTilings], inputs: &[&Tiled]) -> Result<AxisTilings, Error> {
-    let operands = || node.cut_by().iter().map(|operand| &known[operand.index()]);
+    let operands = || node.tiling_operands().iter().map(|operand| &known[operand.index()]);
     if is_elementwise(graph, node) || is_broadcast_product(graph, node) {
         return aligned(&node.extents, operands());
     }
     // Other operations read values that have tiles.
     let made = |operand: &TensorNodeId| whole(&known[operand.index()], graph.extents(*operand));
-    let made: Vec<Tiling> = node.cut_by().iter().map(made).collect::<Result<_, Error>>()?;
+    let made: Vec<Tiling> = node.tiling_operands().iter().map(made).collect::<Result<_, Error>>()?;
     match (&node.operation, made.as_slice()) {
         (Operation::Leaf(at), _) => {
             Ok(inputs.get(*at as usize).map(|input| cuts_of(input.tiling())).unwrap_or_default())

@@ -42,14 +42,14 @@ impl Evaluator {
         inputs: &[&Tiled],
         elements: &dyn Elements,
     ) -> Result<Vec<Tiled>, Error> {
-        self.evaluate_from(graph, outputs, inputs, elements, Resumed { known: &[], after: &mut |_, _| Ok(()) })
+        self.evaluate_from(graph, outputs, inputs, elements, ResumeState { known: &[], after: &mut |_, _| Ok(()) })
     }
 
     /// Evaluates a graph as [`evaluate`](Evaluator::evaluate) does, but continues an evaluation that ended early: outputs that are already known are
-    /// not computed again, and the function [`Resumed::after`] is called with each other output as soon as it is computed.
+    /// not computed again, and the function [`ResumeState::after`] is called with each other output as soon as it is computed.
     ///
     /// # Errors
-    /// The errors of [`evaluate`](Evaluator::evaluate), and those of the function [`Resumed::after`]. Or if a known output is of another type or
+    /// The errors of [`evaluate`](Evaluator::evaluate), and those of the function [`ResumeState::after`]. Or if a known output is of another type or
     /// other extents than its node.
     pub fn evaluate_from(
         &self,
@@ -57,12 +57,12 @@ impl Evaluator {
         outputs: &[TensorNodeId],
         inputs: &[&Tiled],
         elements: &dyn Elements,
-        resumed: Resumed<'_>,
+        state: ResumeState<'_>,
     ) -> Result<Vec<Tiled>, Error> {
         if let Some(ranks) = self.workers.several() {
             agree(ranks, &self.facts, self.options(), self.workers.map.as_ref(), graph, outputs, inputs)?;
         }
-        self.settled(|| self.evaluated(graph, outputs, inputs, elements, resumed))
+        self.settled(|| self.evaluated(graph, outputs, inputs, elements, state))
     }
 
     /// Evaluates nodes of a graph on this rank.
@@ -72,10 +72,10 @@ impl Evaluator {
         outputs: &[TensorNodeId],
         inputs: &[&Tiled],
         elements: &dyn Elements,
-        resumed: Resumed<'_>,
+        state: ResumeState<'_>,
     ) -> Result<Vec<Tiled>, Error> {
         check_inputs(graph, inputs)?;
-        let mut values = resumed.values(graph, outputs)?;
+        let mut values = state.values(graph, outputs)?;
         self.check_tiles(inputs)?;
         let needed = graph.needed(outputs);
         let around = around_slices(graph, &needed, inputs)?;
@@ -119,7 +119,8 @@ impl Evaluator {
                         }
                         (Operation::Slice(slices), [of]) => sliced(run, of, slices, is_of_products),
                         (Operation::PlaceSlice(slices), [of]) => {
-                            let within = node.cut_by().first().and_then(|within| around.get(within.index())?.as_ref());
+                            let within =
+                                node.tiling_operands().first().and_then(|within| around.get(within.index())?.as_ref());
                             let within = within.ok_or_else(|| not_for_tiles(&node.operation));
                             within.and_then(|within| placed(run, of, slices, within))
                         }
@@ -152,7 +153,7 @@ impl Evaluator {
                 }
             }
             for (at, _) in outputs.iter().enumerate().filter(|(_, output)| **output == id) {
-                (resumed.after)(at, &made)?;
+                (state.after)(at, &made)?;
             }
             own_bytes = own_bytes.saturating_add(if is_leaf(id) { 0 } else { made.own_bytes() });
             values[id.index()] = Some(made);
@@ -187,8 +188,8 @@ impl Evaluator {
     }
 }
 
-/// The state from which an evaluation continues: the known outputs, and a function for new ones. The graph and the inputs must be the same as before.
-pub struct Resumed<'r> {
+/// The state from which an evaluation resumes: the known outputs, and a function for new ones. The graph and the inputs must be the same as before.
+pub struct ResumeState<'r> {
     /// The outputs that are already known, each with its position in the list of outputs. The other outputs are computed.
     pub known: &'r [(usize, Tiled)],
     /// A function that is called with each output that was computed, and its position in the list of outputs, before later steps run. If
@@ -196,7 +197,7 @@ pub struct Resumed<'r> {
     pub after: &'r mut dyn FnMut(usize, &Tiled) -> Result<(), Error>,
 }
 
-impl Resumed<'_> {
+impl ResumeState<'_> {
     /// The known values, by node.
     ///
     /// # Errors

@@ -217,7 +217,7 @@ impl Run<'_> {
         let mut start = 0;
         for (at, end) in ends.iter().enumerate() {
             if let Some(exchange) = &mut exchange {
-                exchange.arrive(*end, |parcel, tile| supply.came(parcel, tile))?;
+                exchange.arrive(*end, |parcel, tile| supply.insert(parcel, tile))?;
                 if let Some(next) = ends.get(at + 1).filter(|_| memory.panels.looks_ahead) {
                     exchange.begin(*next)?;
                 }

@@ -192,7 +192,7 @@ impl<'o> OperandTiles<'o> {
     }
 
     /// Stores a tile that arrived from another rank.
-    pub(crate) fn came(&mut self, parcel: Parcel, tile: Tile) {
+    pub(crate) fn insert(&mut self, parcel: Parcel, tile: Tile) {
         self.operands[parcel.operand as usize].made[parcel.position as usize] = Some(tile);
     }
 

@@ -217,10 +217,10 @@ impl Tiled {
     }
 
     /// Returns the tensor with additional tiles, which arrived from other ranks, each with its position among the present tiles.
-    pub(crate) fn with_tiles(&self, came: Vec<(u32, Tile)>) -> Tiled {
+    pub(crate) fn with_tiles(&self, received: Vec<(u32, Tile)>) -> Tiled {
         match &self.tiles {
-            Tiles::Spread(spread) if !came.is_empty() => {
-                Tiled { tiles: Tiles::Spread(spread.with(came)), ..self.clone() }
+            Tiles::Spread(spread) if !received.is_empty() => {
+                Tiled { tiles: Tiles::Spread(spread.with_tiles(received)), ..self.clone() }
             }
             _ => self.clone(),
         }

@@ -53,9 +53,9 @@ impl LocalTiles {
     }
 
     /// Adds tiles that arrived from other ranks, each with its position in the list of stored tiles.
-    pub(crate) fn with(&self, came: Vec<(u32, Tile)>) -> LocalTiles {
+    pub(crate) fn with_tiles(&self, received: Vec<(u32, Tile)>) -> LocalTiles {
         let mut tiles = self.tiles.to_vec();
-        came.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
+        received.into_iter().for_each(|(at, tile)| tiles[at as usize] = Some(tile));
         LocalTiles { owners: self.owners.clone(), tiles: tiles.into() }
     }
 

@@ -161,7 +161,7 @@ fn gradients_of_slices_are_cut_as_what_they_are_slices_of() {
             let parts = [g.slice_anew(leaves[0], &slices)?, g.slice_anew(leaves[1], &slices)?];
             let product = g.einsum("ij,ij->", &parts)?;
             let gradient = g.gradients(product, &[leaves[0]])?[0];
-            assert_eq!(g.node(gradient).cut_by(), [leaves[0]]);
+            assert_eq!(g.node(gradient).tiling_operands(), [leaves[0]]);
             g.einsum("ij,ij->ij", &[gradient, leaves[1]])
         })
         .expect("a value");

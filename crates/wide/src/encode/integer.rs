@@ -37,7 +37,7 @@ pub(crate) enum Condition {
 }
 
 /// The last opcode byte of a no-op with a memory operand.
-const NOTHING: u8 = 0x1F;
+const NO_OP: u8 = 0x1F;
 /// The new last opcode byte, and the bits to set in the byte after it, that turn a no-op with a memory operand into a
 /// prefetch of a cache line to all cache levels.
 pub(crate) const FETCHES: (u8, u8) = (0x18, 1 << 3);
@@ -152,16 +152,16 @@ impl Assembler {
 
     /// Writes a no-op with the memory operand `at` and returns the position of its last opcode byte. If this byte is replaced
     /// and bits of the next byte are set, both from [`FETCHES`], the no-op becomes a prefetch.
-    pub(crate) fn nothing(&mut self, at: Memory) -> usize {
+    pub(crate) fn no_op(&mut self, at: Memory) -> usize {
         let start = self.position();
-        self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NOTHING]);
+        self.with_rex(false, 0, Rm::Memory(at), &[0x0F, NO_OP]);
         let opcode = start + usize::from(self.bytes[start] != 0x0F) + 1;
-        debug_assert!(self.bytes[opcode] == NOTHING, "the opcode must come after at most one prefix");
+        debug_assert!(self.bytes[opcode] == NO_OP, "the opcode must come after at most one prefix");
         opcode
     }
 
     /// Writes a prefetch of the cache line at the address `at`, which may be unmapped.
-    pub(crate) fn fetch(&mut self, at: Memory) {
+    pub(crate) fn prefetch(&mut self, at: Memory) {
         let (opcode, bits) = FETCHES;
         self.with_rex(false, bits >> 3, Rm::Memory(at), &[0x0F, opcode]);
     }
@@ -306,7 +306,7 @@ impl Assembler {
 
     /// Pads the code with no-ops to a multiple of `to`, a power of two.
     pub(crate) fn align(&mut self, to: usize) {
-        const NOTHING: [&[u8]; 9] = [
+        const NO_OPS: [&[u8]; 9] = [
             &[0x90],
             &[0x66, 0x90],
             &[0x0F, 0x1F, 0],
@@ -319,8 +319,8 @@ impl Assembler {
         ];
         let mut missing = self.position().next_multiple_of(to) - self.position();
         while missing > 0 {
-            let length = missing.min(NOTHING.len());
-            self.bytes.extend_from_slice(NOTHING[length - 1]);
+            let length = missing.min(NO_OPS.len());
+            self.bytes.extend_from_slice(NO_OPS[length - 1]);
             missing -= length;
         }
     }

@@ -301,9 +301,9 @@ fn changed_bytes_are_what_goes_past_the_caches() {
     }
     for memory in addresses(1) {
         let mut asm = Assembler::default();
-        let at = asm.nothing(memory);
-        let nothing = decoded(&asm.bytes, "nothing");
-        assert_eq!(nothing.mnemonic(), iced_x86::Mnemonic::Nop);
+        let at = asm.no_op(memory);
+        let no_op = decoded(&asm.bytes, "no_op");
+        assert_eq!(no_op.mnemonic(), iced_x86::Mnemonic::Nop);
         let (opcode, bits) = FETCHES;
         (asm.bytes[at], asm.bytes[at + 1]) = (opcode, asm.bytes[at + 1] | bits);
         let fetches = decoded(&asm.bytes, "fetches");
@@ -311,7 +311,7 @@ fn changed_bytes_are_what_goes_past_the_caches() {
         let place = |found: &Instruction| {
             (found.memory_base(), found.memory_index(), found.memory_index_scale(), found.memory_displacement64())
         };
-        assert_eq!(place(&fetches), place(&nothing));
+        assert_eq!(place(&fetches), place(&no_op));
         assert_eq!(fetches.memory_displacement64() as i32, memory.offset);
     }
 }

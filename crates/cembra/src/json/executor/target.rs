@@ -2,7 +2,7 @@
 //! type is read, whether the model needs it or not; other keys are skipped. Errors have no message: the caller reads the text again, value by value,
 //! to get one.
 
-use super::super::place::{Text as JsonText, ValueStart, unfit};
+use super::super::place::{Text as JsonText, ValueStart, one_pass_error};
 use super::super::reading::{ScalarInto, ScalarSink};
 use super::map::JsonMap;
 use crate::ValueRef;
@@ -371,11 +371,11 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
             next = place + 1;
             let (word, bit) = (place / u64::BITS as usize, 1 << (place % u64::BITS as usize));
             if given[word] & bit != 0 {
-                return Err(unfit());
+                return Err(one_pass_error());
             }
             given[word] |= bit;
             count += 1;
-            let at = memory.text.behind(key);
+            let at = memory.text.value_after_key(key);
             fields.next_value_seed(TargetSeed { target: &targets[place], memory, at, row })?;
         }
         if count == names.len() {
@@ -384,7 +384,7 @@ impl<'de> Visitor<'de> for Object<'_, '_, 'de> {
         for (place, target) in targets.iter().enumerate() {
             let is_given = given[place / u64::BITS as usize] >> (place % u64::BITS as usize) & 1 != 0;
             if !is_given {
-                absent(target, memory, row).ok_or_else(unfit)?;
+                absent(target, memory, row).ok_or_else(one_pass_error)?;
             }
         }
         Ok(())
@@ -437,10 +437,10 @@ impl<'de> Visitor<'de> for List<'_, '_, 'de> {
         let List { list, element, memory, at } = self;
         // The start of an element is only needed for floats.
         let is_float = matches!(element, Target::Scalar(of) if of.scalar.is_float());
-        let (mut row, mut at) = (0, if is_float { memory.text.inside(at) } else { None });
+        let (mut row, mut at) = (0, if is_float { memory.text.first_element(at) } else { None });
         while array.next_element_seed(TargetSeed { target: element, memory, at: at.into(), row })?.is_some() {
             row += 1;
-            at = memory.text.behind_scalar(at);
+            at = memory.text.after_scalar(at);
         }
         if let Some(list) = list {
             memory.counts[list] = row;
@@ -471,13 +471,13 @@ impl<'de> Visitor<'de> for Entries<'_, '_, 'de> {
         while let Some(key) = entries.next_key::<&'de str>()? {
             let own = match key_type {
                 Scalar::Text => None,
-                other => Some(ScalarValue::spelled_in_data(other, key).ok_or_else(unfit)?.bits()),
+                other => Some(ScalarValue::spelled_in_data(other, key).ok_or_else(one_pass_error)?.bits()),
             };
-            let (text, at) = (*text, text.behind(key));
+            let (text, at) = (*text, text.value_after_key(key));
             let sink = EntrySink { key, own, map, texts };
             entries.next_value_seed(ScalarInto { scalar, is_optional: true, sink, text, at })?;
         }
-        map.sort().ok_or_else(unfit)
+        map.sort().ok_or_else(one_pass_error)
     }
 }
 

@@ -170,10 +170,10 @@ impl Serializer for CellSerializer<'_> {
     type Error = SerializeError;
 
     inner_values!();
-    no_sequences!(a_sequence());
-    no_variants!(a_map());
-    no_newtype_variants!(a_map());
-    no_maps!(a_map());
+    no_sequences!(sequence_error());
+    no_variants!(map_error());
+    no_newtype_variants!(map_error());
+    no_maps!(map_error());
 
     integers! {
         serialize_i8(i8) serialize_i16(i16) serialize_i32(i32) serialize_i64(i64) serialize_i128(i128)
@@ -245,10 +245,10 @@ impl Serializer for CellSerializer<'_> {
 }
 
 /// Returns the error that a sequence was found in place of a row, or of the value of a scalar input.
-pub(super) fn a_sequence() -> SerializeError {
+pub(super) fn sequence_error() -> SerializeError {
     SerializeError::Found("a sequence".to_owned())
 }
 
-fn a_map() -> SerializeError {
+fn map_error() -> SerializeError {
     SerializeError::Found("a struct or map".to_owned())
 }

@@ -1,7 +1,7 @@
 //! The serde serialisers for a row: they store each field that the model needs in the cell of its input.
 
 use super::SerializedRow;
-use super::cell::{SerializeError, a_sequence};
+use super::cell::{SerializeError, sequence_error};
 use super::refusals::{inner_values, no_maps, no_newtype_variants, no_sequences, no_variants, refuse};
 use crate::Error;
 use serde::Serialize;
@@ -17,7 +17,7 @@ pub(super) struct FieldSerializer<'r> {
     at: usize,
 }
 
-fn a(what: &str) -> SerializeError {
+fn found_error(what: &str) -> SerializeError {
     SerializeError::Found(what.to_owned())
 }
 
@@ -28,27 +28,27 @@ impl<'r> Serializer for RowSerializer<'r> {
     type SerializeStruct = FieldSerializer<'r>;
 
     inner_values!();
-    no_sequences!(a_sequence());
-    no_variants!(a("a variant with several fields"));
+    no_sequences!(sequence_error());
+    no_variants!(found_error("a variant with several fields"));
 
     refuse! {
-        serialize_bool(bool) => a("a boolean");
-        serialize_i8(i8) => a("a number");
-        serialize_i16(i16) => a("a number");
-        serialize_i32(i32) => a("a number");
-        serialize_i64(i64) => a("a number");
-        serialize_u8(u8) => a("a number");
-        serialize_u16(u16) => a("a number");
-        serialize_u32(u32) => a("a number");
-        serialize_u64(u64) => a("a number");
-        serialize_f32(f32) => a("a number");
-        serialize_f64(f64) => a("a number");
-        serialize_char(char) => a("a text");
-        serialize_str(&str) => a("a text");
-        serialize_bytes(&[u8]) => a("bytes");
-        serialize_none() => a("nothing");
-        serialize_unit() => a("nothing");
-        serialize_unit_variant(&'static str, u32, &'static str) => a("a text");
+        serialize_bool(bool) => found_error("a boolean");
+        serialize_i8(i8) => found_error("a number");
+        serialize_i16(i16) => found_error("a number");
+        serialize_i32(i32) => found_error("a number");
+        serialize_i64(i64) => found_error("a number");
+        serialize_u8(u8) => found_error("a number");
+        serialize_u16(u16) => found_error("a number");
+        serialize_u32(u32) => found_error("a number");
+        serialize_u64(u64) => found_error("a number");
+        serialize_f32(f32) => found_error("a number");
+        serialize_f64(f64) => found_error("a number");
+        serialize_char(char) => found_error("a text");
+        serialize_str(&str) => found_error("a text");
+        serialize_bytes(&[u8]) => found_error("bytes");
+        serialize_none() => found_error("nothing");
+        serialize_unit() => found_error("nothing");
+        serialize_unit_variant(&'static str, u32, &'static str) => found_error("a text");
     }
 
     fn serialize_unit_struct(self, _: &'static str) -> Result<(), SerializeError> {

@@ -127,11 +127,11 @@ impl RunParts<'_> {
         let made = made.iter().filter_map(|slot| self.slots.get(*slot)).map(bytes).fold(0, u64::saturating_add);
         self.made = self.made.saturating_add(made);
         self.since = self.since.saturating_add(made);
-        self.made <= most || self.looked_room(most).is_some()
+        self.made <= most || self.exact_room(most).is_some()
     }
 
     /// Returns a lower bound for the bytes that further arrays of the run may take, if all its arrays together may take `most` bytes.
-    pub(super) fn room(&mut self, most: u64) -> u64 {
+    pub(super) fn min_room(&mut self, most: u64) -> u64 {
         // Walking all slots is slow, so it waits until half the limit is used and a sixteenth of it is new.
         if self.made > most / 2 && self.since > most / LOOKS {
             self.look();
@@ -140,7 +140,7 @@ impl RunParts<'_> {
     }
 
     /// Returns the exact number of bytes that further arrays of the run may take; `None` if its arrays already take more than `most` bytes.
-    pub(super) fn looked_room(&mut self, most: u64) -> Option<u64> {
+    pub(super) fn exact_room(&mut self, most: u64) -> Option<u64> {
         self.look();
         most.checked_sub(self.made)
     }
@@ -409,12 +409,12 @@ mod tests {
         };
         // An array in two slots counts once.
         assert!(make(&mut run, 0, large.clone()) && make(&mut run, 1, large));
-        assert_eq!(run.room(most), most - of_large);
+        assert_eq!(run.min_room(most), most - of_large);
         assert!(make(&mut run, 2, small.clone()) && make(&mut run, 3, small));
         // Too little was made since, so one array counts twice.
         run.made += of_large;
-        assert_eq!(run.room(most), most - 2 * of_large - 2 * of_small);
-        assert_eq!(run.looked_room(most), Some(most - of_large - of_small));
+        assert_eq!(run.min_room(most), most - 2 * of_large - 2 * of_small);
+        assert_eq!(run.exact_room(most), Some(most - of_large - of_small));
         run.release(slots[3]);
         assert_eq!(run.made, of_large + of_small);
         run.release(slots[2]);

@@ -103,12 +103,12 @@ fn run_blocks(
             Action::Sweep(sweep) => {
                 let swept = match &sweeps[sweep.index()] {
                     Some(runner) => runner.run(program, sweep, run, host)?,
-                    None => SweepOutcome::Not,
+                    None => SweepOutcome::NotRun,
                 };
                 match swept {
                     SweepOutcome::Made => count(host, step, run)?,
                     SweepOutcome::Failed => return Err(host.unsure()),
-                    SweepOutcome::Not => {
+                    SweepOutcome::NotRun => {
                         let stages = &program.sweep(sweep).stages;
                         stages.iter().try_for_each(|stage| evaluate(program, host, &stage.step, run))?;
                     }
@@ -146,10 +146,10 @@ fn evaluate(
     run.results.clear();
     let is_new = matches!(step.action, Action::Map(_) | Action::Operator(_));
     let most = host.most_array_bytes();
-    let room = if is_new { run.room(most) } else { 0 };
+    let room = if is_new { run.min_room(most) } else { 0 };
     if let Err(failed) = results(program, host, step, &run.slots, room, run.results) {
         // It may have failed for lack of memory although an exact count leaves more.
-        let Some(room) = run.looked_room(most).filter(|found| is_new && *found > room) else { return Err(failed) };
+        let Some(room) = run.exact_room(most).filter(|found| is_new && *found > room) else { return Err(failed) };
         run.results.clear();
         results(program, host, step, &run.slots, room, run.results)?;
     }

@@ -195,7 +195,7 @@ impl SweepRunner {
         let lane = &self.layout.lanes()[port.lane];
         port.is_optional
             && match lane.origin {
-                Origin::Array | Origin::Looked => with_bits >> lane.bit & 1 != 0,
+                Origin::Array | Origin::RandomAccess => with_bits >> lane.bit & 1 != 0,
                 _ => lane.has_bits,
             }
     }

@@ -61,7 +61,7 @@ impl SweepRun<'_> {
     fn is_divisible(&self) -> bool {
         let is_apart = |over: GroupScope| match self.points {
             None => over == GroupScope::Whole,
-            Some(_) => self.is_of_strips(over),
+            Some(_) => self.is_strip_grouping(over),
         };
         self.layout().scanners().is_empty()
             && self.layout().accumulators().iter().all(|of| of.side == Side::Elements && is_apart(of.over))

@@ -37,7 +37,7 @@ impl SweepRun<'_> {
                     ColumnPointers { data: sums.as_mut_ptr().cast(), ..base }
                 }
                 // Their places do not change.
-                Origin::Looked | Origin::Shared | Origin::Result => continue,
+                Origin::RandomAccess | Origin::Shared | Origin::Result => continue,
             };
         }
         true

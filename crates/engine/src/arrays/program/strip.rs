@@ -40,7 +40,7 @@ impl<'r> SweepRun<'r> {
                     let range = bounds.of(lanes[*x].over);
                     // SAFETY: SWEEP-PLACE: the strip of a column that came in, or was made by a stage before.
                     let x = unsafe { workspace.places[*x].strip(lanes[*x].scalar, range.len()) };
-                    let groups = self.is_of_strips(*over).then_some(&share.groups);
+                    let groups = self.is_strip_grouping(*over).then_some(&share.groups);
                     let into = self.grouping(*over, range, groups, &mut workspace.edge_bits);
                     let Some(into) = into else { return false };
                     workspace.accumulators[*accumulator].feed(&x, range.start, &into);
@@ -113,7 +113,7 @@ impl<'r> SweepRun<'r> {
     ) -> Option<(ColumnPointers, Range<usize>)> {
         let lane = &self.layout().lanes()[values];
         let mut place = workspace.places[values];
-        if lane.origin != Origin::Looked {
+        if lane.origin != Origin::RandomAccess {
             return Some((place, bounds.groups.clone()));
         }
         if self.all_there >> lane.bit & 1 != 0 {

@@ -20,7 +20,7 @@ pub(super) enum SweepOutcome {
     /// The loop has run, and its results are in their slots.
     Made,
     /// The loop was not run; its stages must be run one by one over whole arrays.
-    Not,
+    NotRun,
     /// The loop was given up, because an element failed or may have failed.
     Failed,
 }
@@ -74,7 +74,7 @@ impl SweepRunner {
         memory: &mut RunParts<'_>,
         host: &ArrayHost<'_>,
     ) -> Result<SweepOutcome, Error> {
-        let room = memory.room(host.most_array_bytes());
+        let room = memory.min_room(host.most_array_bytes());
         let kept = memory.take_workspace(number);
         let RunParts { slots, spares, .. } = memory;
         let Some(mut run) = self.begin(slots) else { return Ok(SweepOutcome::Failed) };
@@ -83,7 +83,7 @@ impl SweepRunner {
         }
         let kept = kept.filter(|workspace| workspace.with_bits == run.with_bits);
         let Some(mut workspace) = kept.or_else(|| self.workspace(host, run.with_bits)) else {
-            return Ok(SweepOutcome::Not);
+            return Ok(SweepOutcome::NotRun);
         };
         let grouped = run.grouped_bytes(&workspace);
         workspace.group_bytes = workspace.group_bytes.max(grouped);
@@ -168,12 +168,12 @@ impl SweepRunner {
         let mut elements = run.points.and_then(|points| points.last()).map(|last| *last as usize);
         let mut agree = |found: usize| *elements.get_or_insert(found) == found;
         for lane in layout.lanes() {
-            let (Origin::Array | Origin::Looked) = lane.origin else { continue };
+            let (Origin::Array | Origin::RandomAccess) = lane.origin else { continue };
             let array = run.array(lane.value)?;
             run.with_bits |= u128::from(array.presence().is_some()) << lane.bit;
             let fits = match (lane.origin, lane.over) {
                 // Its size is compared with those of the edges that index it.
-                (Origin::Looked, _) => true,
+                (Origin::RandomAccess, _) => true,
                 (_, Side::Elements) => agree(array.len()),
                 (_, Side::Groups) => groups == Some(array.len()),
             };
@@ -187,7 +187,7 @@ impl SweepRunner {
                 Work::Fold { x, over, .. } | Work::Scan { x, over, .. } => (over, layout.lanes()[*x].over),
                 Work::Expand { values, to, over, .. } | Work::Divide { by: values, to, over, .. } => {
                     let lane = &layout.lanes()[*values];
-                    if let (Origin::Looked, GroupScope::Edge(edge)) = (lane.origin, over) {
+                    if let (Origin::RandomAccess, GroupScope::Edge(edge)) = (lane.origin, over) {
                         let parents = run.edge(*edge)?.parent_size();
                         let array = run.array(lane.value).filter(|array| array.len() == parents)?;
                         run.all_there |= u128::from(array.first_missing().is_none()) << lane.bit;
@@ -397,7 +397,7 @@ impl<'r> SweepRun<'r> {
             let base = &mut workspace.bases[at];
             match lane.origin {
                 Origin::Kept => {}
-                Origin::Array | Origin::Looked => {
+                Origin::Array | Origin::RandomAccess => {
                     *base = self.array(lane.value).map_or(ColumnPointers::NOWHERE, ColumnPointers::of);
                 }
                 Origin::Result => *base = ColumnPointers::NOWHERE,
@@ -426,7 +426,7 @@ impl<'r> SweepRun<'r> {
             let accumulator = &mut workspace.accumulators[at];
             match self.is_part(share) {
                 true => accumulator.begin_part(self.elements, share.elements.start),
-                false if of.side == Side::Elements && self.is_of_strips(of.over) => {
+                false if of.side == Side::Elements && self.is_strip_grouping(of.over) => {
                     accumulator.begin(share.groups.len(), self.elements);
                 }
                 false => accumulator.begin(self.group_count(of.over), self.count(of.side)),
@@ -460,7 +460,7 @@ impl<'r> SweepRun<'r> {
 
     /// Returns true if each strip (block of elements) consists of whole groups, and `over` is the assignment of
     /// elements to these groups.
-    pub(super) fn is_of_strips(&self, over: GroupScope) -> bool {
+    pub(super) fn is_strip_grouping(&self, over: GroupScope) -> bool {
         self.layout().groups().is_some_and(|edge| over == GroupScope::Edge(edge))
     }
 }

@@ -110,7 +110,11 @@ pub(super) struct StringLocation {
 /// Returns, for each of `outputs` outputs, the location of its string in the tables of a memo (results computed once
 /// per dictionary value). `None` unless all parts of the output (presence, address, length) are parts of one result of
 /// a memo that all rows need, and nothing else in the program reads the string.
-pub(super) fn by_value(program: &LaneProgram, memos: &[MemoFunction], outputs: usize) -> Vec<Option<StringLocation>> {
+pub(super) fn string_locations(
+    program: &LaneProgram,
+    memos: &[MemoFunction],
+    outputs: usize,
+) -> Vec<Option<StringLocation>> {
     if memos.is_empty() {
         return (0..outputs).map(|_| None).collect();
     }
@@ -258,7 +262,7 @@ impl Memos {
 
     /// Limits memory: if the strings of a memo (results computed once per dictionary value) together take more bytes
     /// than the limit for one row, drops all results of that memo.
-    pub(super) fn bound(&mut self) {
+    pub(super) fn drop_large(&mut self) {
         for memo in &mut self.0 {
             if memo.texts.used() > memo.context.arena().limit() {
                 memo.forget();
@@ -285,7 +289,7 @@ impl Memos {
 
     /// Returns true if computing one dictionary value in each memo (the part of a program that is computed per
     /// dictionary value) stays within the limits on work and string bytes, given the amounts already used in `context`.
-    pub(super) fn fit(&self, context: &Context) -> bool {
+    pub(super) fn has_room_for_one(&self, context: &Context) -> bool {
         let work = self.0.iter().map(|memo| memo.work).sum();
         context.has_room(work, self.0.iter().map(|memo| memo.bytes).sum())
     }

@@ -105,7 +105,7 @@ impl LaneFunction {
         let mut numbered: Vec<u32> = memos.iter().map(|memo| memo.input).collect();
         numbered.sort_unstable();
         numbered.dedup();
-        let results = memos::by_value(&program, &memos, forms.len() - inputs);
+        let results = memos::string_locations(&program, &memos, forms.len() - inputs);
         let mut staging = parts::Staging::of(&program, &forms[..inputs], &forms[inputs..]);
         let rows = program.strip_rows(staging.bytes_for_64_rows);
         let bytes = ALIGNMENT + staging.place(&program, rows);
@@ -135,7 +135,7 @@ impl LaneFunction {
     /// Returns true if the rows of a strip (a block of rows) together stayed within the limits for one row.
     fn is_allowed(&self, scratch: &Scratch, context: &mut Context) -> bool {
         let memos = scratch.kept.as_ref().and_then(|kept| kept.downcast_ref::<Memos>());
-        context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.fit(context))
+        context.end(STATUS_OK) == STATUS_OK && memos.is_none_or(|memos| memos.has_room_for_one(context))
     }
 
     /// The vectorised program, for listings.
@@ -307,7 +307,7 @@ unsafe impl BatchFunction for LaneFunction {
             context.begin();
         }
         if let Some(memos) = scratch.kept.as_mut().and_then(|kept| kept.downcast_mut::<Memos>()) {
-            memos.bound();
+            memos.drop_large();
         }
         // SAFETY: COLUMNS, promised by the caller.
         let succeeds = unsafe { self.rows(columns, numbers, 0, rows, scratch, context) };

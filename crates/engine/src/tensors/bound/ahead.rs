@@ -41,7 +41,7 @@ pub(super) enum PrefetchPlan {
 impl PrefetchPlan {
     /// Returns the prefetch hints to use while the next lines (arrays of elements) are summed. `lines` has, for each
     /// operand, the first line that is summed next; `start` lines were summed before it.
-    pub(super) fn soon<'m>(
+    pub(super) fn line_prefetches<'m>(
         &self,
         memory: &'m Memory<'_>,
         starts: &[usize],
@@ -49,10 +49,10 @@ impl PrefetchPlan {
         start: usize,
         shifts: &[isize],
     ) -> LinePrefetches<'m> {
-        let mut soon = LinePrefetches::new();
+        let mut prefetches = LinePrefetches::new();
         match self {
             PrefetchPlan::Nothing => {}
-            PrefetchPlan::Own => return own_soon(lines, shifts),
+            PrefetchPlan::Own => return own_prefetches(lines, shifts),
             PrefetchPlan::Rows(all) => {
                 for (operand, distance) in all {
                     let Ok(data) = memory.data(operand.place) else { continue };
@@ -60,28 +60,28 @@ impl PrefetchPlan {
                         let shift = operand.strides.first().copied().unwrap_or(0);
                         let further = distance.wrapping_add(shift.wrapping_mul(start.cast_signed()));
                         let first = operand.first(memory, starts).wrapping_add_signed(further);
-                        soon.push(LinePrefetch { data, first, shift });
+                        prefetches.push(LinePrefetch { data, first, shift });
                     }
                 }
             }
         }
-        soon
+        prefetches
     }
 }
 
 /// Returns the hints to prefetch elements that follow `lines`, the operands of a sum. Without a second operand whose
 /// memory exceeds the near caches there are no hints, because the processor prefetches a single array of elements by
 /// itself.
-pub(super) fn own_soon<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetches<'m> {
+pub(super) fn own_prefetches<'m>(lines: &[Line<'m>], shifts: &[isize]) -> LinePrefetches<'m> {
     let far = lines.iter().zip(shifts).filter(|(line, _)| line.step == 1 && is_far(line.data));
     if far.clone().count() < 2 {
         return LinePrefetches::new();
     }
-    let soon = far.map(|(line, shift)| {
+    let prefetches = far.map(|(line, shift)| {
         let distance = DISTANCE / Data::element_size(line.data.scalar()).unwrap_or(DISTANCE);
         LinePrefetch { data: line.data, first: line.first.wrapping_add(distance), shift: *shift }
     });
-    soon.collect()
+    prefetches.collect()
 }
 
 /// An operand that one part (map or sum) of a step reads in rows of adjacent elements, and the number of elements per row.
@@ -114,25 +114,25 @@ impl RowRead {
 
 /// Lets the most expensive sum of a piece (some rows of the tensor) prefetch the rows that all parts of the piece read.
 /// `costs` has the index of each sum among the parts, and its cost per element. A piece has `rows` rows.
-pub(super) fn share_out(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
+pub(super) fn assign_prefetches(parts: &mut [PieceStep], rows: usize, costs: &[(usize, u64)], reads: &[RowRead]) {
     let by_cost = costs.iter().filter_map(|(at, cost)| Some((*at, *cost, parts.get(*at)?.work.length_of_sums()?)));
     let Some((longest, _, length)) = by_cost.max_by_key(|(at, cost, _)| (*cost, std::cmp::Reverse(*at))) else {
         return;
     };
-    let mut fetched: Vec<(Operand, isize)> = Vec::new();
+    let mut prefetched: Vec<(Operand, isize)> = Vec::new();
     for (at, read) in reads.iter().enumerate().filter(|(_, read)| read.length == length) {
         let is_known = reads[..at].iter().any(|other| other.operand.lies_as(&read.operand));
-        if !is_known && fetched.len() < MOST {
+        if !is_known && prefetched.len() < MOST {
             let stride = read.operand.strides.first().copied().unwrap_or(0);
             let distance = if read.part > longest { 0 } else { stride.wrapping_mul(rows.cast_signed()) };
-            fetched.push((read.operand.clone(), distance));
+            prefetched.push((read.operand.clone(), distance));
         }
     }
     for (at, part) in parts.iter_mut().enumerate() {
         if let PartWork::Reduce(reduce) = &mut part.work {
             let own =
-                if at == longest { PrefetchPlan::Rows(std::mem::take(&mut fetched)) } else { PrefetchPlan::Nothing };
-            reduce.fetch(own);
+                if at == longest { PrefetchPlan::Rows(std::mem::take(&mut prefetched)) } else { PrefetchPlan::Nothing };
+            reduce.set_prefetch(own);
         }
     }
 }

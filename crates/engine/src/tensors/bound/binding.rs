@@ -104,7 +104,7 @@ impl BindingResult {
             let layout = Layout::within(layout.extents(), layout.strides().into(), 0);
             values.insert(leaf.node, StridedView { place: ValueOrigin::Input(at as u32), layout });
         }
-        let held = TensorBytes::none(host.most_bytes());
+        let held = TensorBytes::with_limit(host.most_bytes());
         let mut binding = Binding { graph, host, values, slots: Slots::default(), held };
         let mut steps: Vec<BoundStep> = Vec::with_capacity(plan.steps().len());
         // For each step, the slots that it reads for the last time.
@@ -154,8 +154,9 @@ impl BindingResult {
         let outputs = if over.is_some() { Ok(Vec::new()) } else { plan.outputs().iter().map(seen).collect() };
         let inputs = inputs.iter().map(|input| (input.scalar_type(), input.layout().clone())).collect();
         let (slots, peak) = (binding.slots.all, binding.held.peak());
-        let mut all = TensorBytes::none(host.most_bytes());
-        let locals = |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.hold(&mut all));
+        let mut all = TensorBytes::with_limit(host.most_bytes());
+        let locals =
+            |step: &mut BoundStep| step.workers().iter().try_for_each(|worker| worker.locals.count_bytes(&mut all));
         let may_keep = steps.iter_mut().try_for_each(locals).is_ok()
             && slots.iter().all(|slot| all.take(slot.scalar, &[slot.len]).is_ok());
         let plan = BoundPlan { inputs, steps, slots, outputs: outputs?, keeps: false, may_keep, over: written, peak };
@@ -234,23 +235,23 @@ impl Binding<'_> {
         let (target, len) = self.made(step.node)?;
         own.insert(step.node, target);
         if let BoundWork::Pieces(workers, _) = &mut work {
-            self.hold(workers)?;
+            self.limit_workers(workers)?;
         }
         Ok(BoundStep { work, target, len, guard: BoundGuard::default(), shrunk: SmallVec::new() })
     }
 
     /// Counts the memory that `workers`, which compute pieces (parts of the value) of a step, need besides the step's
     /// value. Workers with which the memory limit would be exceeded are dropped.
-    pub(super) fn hold(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
+    pub(super) fn limit_workers(&mut self, workers: &mut Vec<Worker>) -> Result<(), Error> {
         let (mut all, mut count) = (self.held.clone(), 0);
         for worker in &*workers {
             let mut held = all.clone();
-            match worker.hold(&mut held) {
+            match worker.count_bytes(&mut held) {
                 Ok(()) => all = held,
                 Err(error) if count == 0 => return Err(error),
                 Err(_) => break,
             }
-            worker.locals.hold_small(&mut self.held)?;
+            worker.locals.count_kept_bytes(&mut self.held)?;
             count += 1;
         }
         self.held.reach(&all);
@@ -368,7 +369,7 @@ impl Binding<'_> {
             });
         }
         if let [rows] = rows {
-            ahead::share_out(&mut parts, *rows, &costs, &reads);
+            ahead::assign_prefetches(&mut parts, *rows, &costs, &reads);
         }
         Ok(parts)
     }

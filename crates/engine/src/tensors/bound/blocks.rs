@@ -55,7 +55,7 @@ impl SharedReductions {
             let mut all = folds(&self.members, &runs.added, runs.length);
             for block in blocks.by_ref().take(of_each) {
                 for (all, block) in all.iter_mut().zip(block) {
-                    all.then(block)?;
+                    all.append(block)?;
                 }
             }
             finish(all, to, result, 1)?;

@@ -121,7 +121,7 @@ impl Binding<'_> {
             _ => (self.work(step)?, CopyOrder::After(none)),
         };
         let BoundWork::Pieces(mut workers, within) = work else { return Err(no_pieces()) };
-        self.hold(&mut workers)?;
+        self.limit_workers(&mut workers)?;
         Ok(InPlace { workers, within, target, scalar: node.scalar, extents: node.extents.clone(), way })
     }
 

@@ -204,13 +204,13 @@ impl Locals {
     ///
     /// # Errors
     /// If the total exceeds the limit on bytes of `held`.
-    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
-        self.hold_small(held)?;
+    pub(super) fn count_bytes(&self, held: &mut TensorBytes) -> Result<(), Error> {
+        self.count_kept_bytes(held)?;
         self.of_size(true).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 
     /// Adds to `held` the bytes of the local memory that is kept after a run.
-    pub(super) fn hold_small(&self, held: &mut TensorBytes) -> Result<(), Error> {
+    pub(super) fn count_kept_bytes(&self, held: &mut TensorBytes) -> Result<(), Error> {
         self.of_size(false).try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }
 

@@ -134,11 +134,11 @@ impl Worker {
     }
 
     /// Counts the memory that the worker needs besides the value of the step.
-    fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
-        self.locals.hold(held)?;
+    fn count_bytes(&self, held: &mut TensorBytes) -> Result<(), Error> {
+        self.locals.count_bytes(held)?;
         // Pieces run one after the other, and the last is not larger.
         self.cut.full.iter().try_for_each(|part| match &part.work {
-            PartWork::Product(product) => product.hold(held),
+            PartWork::Product(product) => product.count_bytes(held),
             PartWork::Map(_) | PartWork::Reduce(_) => Ok(()),
         })
     }

@@ -32,7 +32,7 @@ impl ProductPiece {
     ///
     /// # Errors
     /// If the total exceeds the limit on bytes of `held`.
-    pub(super) fn hold(&self, held: &mut TensorBytes) -> Result<(), Error> {
+    pub(super) fn count_bytes(&self, held: &mut TensorBytes) -> Result<(), Error> {
         match &self.planned {
             Some(planned) => planned.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len])),
             // The reference computes the whole product in memory of its own.

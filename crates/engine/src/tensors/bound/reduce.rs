@@ -70,7 +70,7 @@ struct Sums {
     /// after a sum and not before the next one, because memory that was just written in small stores is slow to read in
     /// large loads.
     chains: Box<[Chains]>,
-    fetched: PrefetchPlan,
+    prefetch: PrefetchPlan,
     /// The variant of this reduction that computes elements before it adds them. It runs if an element fails, to report
     /// the error.
     otherwise: FallbackReduction,
@@ -147,8 +147,8 @@ impl ReducePiece {
                     let (axes, of, whole) = (axes.into(), of.clone(), whole.into());
                     let otherwise = FallbackReduction { axes, of, operands: upright, whole, bound: None };
                     let lines = outer.last().map_or(1, |(count, _)| (*count).min(MOST_LINES));
-                    let (chains, fetched) = (vec![Chains::default(); lines].into(), PrefetchPlan::Own);
-                    ReduceLoop::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, fetched, otherwise }))
+                    let (chains, prefetch) = (vec![Chains::default(); lines].into(), PrefetchPlan::Own);
+                    ReduceLoop::Sums(Box::new(Sums { axes: outer, length, steps, kernel, chains, prefetch, otherwise }))
                 } else if length <= BLOCK {
                     let cut = PiecePartition::of(kept, BLOCK / length, |kept| map(&together(kept, reduced)))?;
                     ReduceLoop::Runs(length, Box::new(cut))
@@ -181,9 +181,9 @@ impl ReducePiece {
     }
 
     /// Sets the memory that the reduction prefetches, if it is a sum.
-    pub(super) fn fetch(&mut self, fetched: PrefetchPlan) {
+    pub(super) fn set_prefetch(&mut self, prefetch: PrefetchPlan) {
         if let ReduceLoop::Sums(sums) = &mut self.way {
-            sums.fetched = fetched;
+            sums.prefetch = prefetch;
         }
     }
 
@@ -280,13 +280,13 @@ impl Sums {
         operands: &[Operand],
         to: &mut DataMut<'_>,
     ) -> Result<bool, Error> {
-        let Sums { axes, length, steps, kernel, chains, fetched, .. } = self;
+        let Sums { axes, length, steps, kernel, chains, prefetch, .. } = self;
         let mut lines = Lines::new();
         fill(&mut lines, memory, operands, steps, starts)?;
         if axes.is_empty() && *length <= SUM_BLOCK {
             // A single sum needs no loop.
-            let soon = fetched.soon(memory, starts, &lines, 0, steps);
-            let succeeds = kernel.sum_each(&lines, &soon, steps, [*length, 1], chains);
+            let prefetches = prefetch.line_prefetches(memory, starts, &lines, 0, steps);
+            let succeeds = kernel.sum_each(&lines, &prefetches, steps, [*length, 1], chains);
             let total = chains[0].take();
             return if put_total(total, to) { Ok(succeeds) } else { Err(no_block()) };
         }
@@ -311,8 +311,8 @@ impl Sums {
                 for ((line, first), shift) in lines.iter_mut().zip(firsts).zip(shifts) {
                     line.first = first.wrapping_add_signed(shift.wrapping_mul(start.cast_signed()));
                 }
-                let soon = fetched.soon(memory, starts, &lines, start, shifts);
-                succeeds = succeeds && kernel.sum_each(&lines, &soon, shifts, counts, chains);
+                let prefetches = prefetch.line_prefetches(memory, starts, &lines, start, shifts);
+                succeeds = succeeds && kernel.sum_each(&lines, &prefetches, shifts, counts, chains);
                 chains[..counts[1]].iter_mut().for_each(|chains| put(chains.take()));
                 Ok(())
             };
@@ -328,7 +328,7 @@ impl Sums {
             _ => walk(axes, &mut firsts, |firsts| {
                 let mut total = ChainFold::new(*length, 0.0, Addition);
                 for block in sum_blocks(*length) {
-                    sum(firsts, (block.start, steps), [block.len(), 1], &mut |part| total.then_block(part))?;
+                    sum(firsts, (block.start, steps), [block.len(), 1], &mut |part| total.append_block(part))?;
                 }
                 put(total.finish());
                 Ok(())

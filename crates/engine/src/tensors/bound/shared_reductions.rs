@@ -2,7 +2,7 @@
 //! elements of all reductions before the next block, so that operands that they share are read from memory once. Each reduction combines elements in
 //! the same order as it would alone.
 
-use super::ahead::own_soon;
+use super::ahead::own_prefetches;
 use super::cut::PiecePartition;
 use super::map::{Lines, MapPiece, fill, no_room};
 use super::memory::{Memory, Operand, Slot, Sources, own};
@@ -210,7 +210,7 @@ pub(super) trait Folding: Any + Send {
     fn finish(self: Box<Self>, to: DataMut<'_>) -> Result<(), Error>;
 
     /// Appends the result of the next block's reduction, which must be of the same kind. The elements combined so far must be whole blocks.
-    fn then(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
+    fn append(&mut self, _: Box<dyn Folding>) -> Result<(), Error> {
         Err(no_room())
     }
 
@@ -227,11 +227,11 @@ struct Sum(ChainFold<f64, Addition>);
 
 impl Folding for Sum {
     fn add(&mut self, kernel: &mut BodySums, lines: &[Line<'_>], count: usize) -> bool {
-        let Some(chains) = self.0.lend(count) else { return false };
+        let Some(chains) = self.0.borrow_chains(count) else { return false };
         let shifts = SmallVec::<[isize; 4]>::from_elem(0, lines.len());
-        let soon = own_soon(lines, &shifts);
-        let succeeds = kernel.sum_each(lines, &soon, &shifts, [count, 1], std::slice::from_mut(chains));
-        self.0.lent(count);
+        let prefetches = own_prefetches(lines, &shifts);
+        let succeeds = kernel.sum_each(lines, &prefetches, &shifts, [count, 1], std::slice::from_mut(chains));
+        self.0.record_added(count);
         succeeds
     }
 
@@ -239,8 +239,8 @@ impl Folding for Sum {
         Err(no_room())
     }
 
-    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
-        self.0.then(&own_kind::<Sum>(block)?.0);
+    fn append(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        self.0.append_fold(&own_kind::<Sum>(block)?.0);
         Ok(())
     }
 
@@ -271,8 +271,8 @@ fn part<T: Element>(to: DataMut<'_>, count: usize) -> Result<&mut [T], Error> {
 impl<T: ReducibleElement, W: Accumulator<T>, C: Fn(W, W) -> W + Copy + Send + 'static> Folding
     for SingleReduction<T, W, C>
 {
-    fn then(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
-        self.0.then(&own_kind::<SingleReduction<T, W, C>>(block)?.0);
+    fn append(&mut self, block: Box<dyn Folding>) -> Result<(), Error> {
+        self.0.append_fold(&own_kind::<SingleReduction<T, W, C>>(block)?.0);
         Ok(())
     }
 

@@ -2,11 +2,11 @@
 //! expressions, for which `cembra_tensor` has the type `Expression`. The extents of tensors are known, or all are 1. `nodes.rs` decides how each
 //! operator is lowered.
 
-use super::apart::NonTensorFacts;
 use super::made::{LoweredTensor, NodeForm};
+use super::non_tensors::NonTensorFacts;
 use super::tilings::Tilings;
 use crate::options::signature::Field;
-use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_form};
+use cembra_expr::{Graph as Program, Node, NodeId, Output, tensor_hint};
 use cembra_ops::{OpId, Registry, id};
 use cembra_runtime::{Excerpt, Names, QType, Scalar};
 use cembra_tensor::{
@@ -57,7 +57,7 @@ pub(super) struct Lowering<'p> {
     /// The tiles of tensors' axes, if the program selects blocks of tiles.
     pub(super) tilings: Tilings,
     /// The facts about values that are not tensors; `None` once the program was split into parts.
-    pub(super) apart: Option<NonTensorFacts<'p>>,
+    pub(super) non_tensors: Option<NonTensorFacts<'p>>,
     /// The reverse passes of differentiation, by the number (a tensor without axes) that is differentiated.
     passes: FxHashMap<Tensor, ReversePass>,
     /// The total number of nodes that `passes` cover.
@@ -89,7 +89,7 @@ impl<'p> Lowering<'p> {
             labelled_types: FxHashMap::default(),
             leaves_out_branches: false,
             tilings: Tilings::default(),
-            apart: None,
+            non_tensors: None,
             passes: FxHashMap::default(),
             passed: 0,
             budget: None,
@@ -204,7 +204,7 @@ impl<'p> Lowering<'p> {
             return Err(match self.made[tuple.index()] {
                 NodeForm::Tensor(_) => error.hint(
                     self.text(key)
-                        .and_then(tensor_form)
+                        .and_then(tensor_hint)
                         .unwrap_or("write operators in front of tensors: `tensor.transpose(x)`, `tensor.sum(x)`"),
                 ),
                 _ => error,
@@ -242,7 +242,7 @@ impl<'p> Lowering<'p> {
     pub(super) fn whole(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
         match (self.made[node.index()], self.program.node(node)) {
             (NodeForm::Tensor(whole), _) => Ok(whole),
-            (NodeForm::Apart, _) => self.imported(node),
+            (NodeForm::NonTensor, _) => self.imported(node),
             (NodeForm::Tuple(_), _) => {
                 let error =
                     Error::tensors(TensorErrorKind::ElementType, "this value is a tuple, but a tensor is needed here");

@@ -36,5 +36,5 @@ pub(super) enum NodeForm {
     /// The node's value is a tuple, which this node of the program makes.
     Tuple(NodeId),
     /// The node is not computed by tensors: it is a text, an optional value, an array.
-    Apart,
+    NonTensor,
 }

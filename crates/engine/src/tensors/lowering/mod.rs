@@ -1,13 +1,13 @@
 //! Programs with tensors among their inputs: the types of their inputs and outputs, and their graphs of tensors. The extents of inputs are known only
 //! when a caller gives tensors. So a program is lowered once with all extents 1 to check its types, and once for each list of extents.
 
-mod apart;
 mod assigned;
 mod axis_tiles;
 mod calls;
 mod lower;
 mod made;
 mod nodes;
+mod non_tensors;
 mod numbers;
 mod parts;
 mod sorting;
@@ -16,7 +16,6 @@ mod tilings;
 use crate::options::compile_options::{CompileOptions, TimedOptions};
 use crate::options::signature::Field;
 use crate::stages::prepare;
-use apart::NonTensorFacts;
 use cembra_expr::{AxisCut, Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
 use cembra_runtime::{Excerpt, QType, Scalar};
@@ -24,6 +23,7 @@ use cembra_tensor::{TensorErrorKind, TensorGraph, TensorNodeId};
 use cembra_value::Error;
 use cembra_value::{Code, Diagnostic, ScalarValue, Span};
 use lower::{Lowering, type_of};
+use non_tensors::NonTensorFacts;
 use parts::{is_of_arrays, program_of};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -127,7 +127,7 @@ impl TensorProgram {
         let (mut inputs, mut absent) = (Vec::with_capacity(program.inputs.len()), Vec::new());
         let registry = options.prepare.registry;
         let mut lowering = Lowering::new(&program.graph, registry, MOST_MODEL_NODES, false).within(options.budget());
-        lowering.apart = Some(NonTensorFacts::new(&program, options));
+        lowering.non_tensors = Some(NonTensorFacts::new(&program, options));
         let leaves = leaves(&program);
         for (input, _) in program.inputs.iter().zip(program.needed_inputs()).filter(|(_, needed)| *needed) {
             let Some(qtype) = type_of_input(input, options) else {
@@ -153,7 +153,9 @@ impl TensorProgram {
             }
         }
         let lowered = lowering.lower(program.outputs.iter().map(|output| output.node));
-        if let (Err(error), Some(node)) = (&lowered, lowering.apart.as_ref().and_then(|apart| apart.untyped)) {
+        if let (Err(error), Some(node)) =
+            (&lowered, lowering.non_tensors.as_ref().and_then(|non_tensors| non_tensors.untyped))
+        {
             // If the value has an error of its own, that error says more.
             let alone = program_of(&program, vec![Output { name: "".into(), node, span: None }]);
             prepare(&alone, options, &mut |_, _| {})?;
@@ -161,7 +163,7 @@ impl TensorProgram {
         }
         lowered?;
         tilings::check_labels(&program, registry, &inputs)?;
-        if let Some(parts) = lowering.taken_apart(&program)? {
+        if let Some(parts) = lowering.split_into_parts(&program)? {
             return Ok(SplitOutcome::Parts(parts));
         }
         let mut outputs = Vec::with_capacity(program.outputs.len());
@@ -189,7 +191,7 @@ impl TensorProgram {
     pub fn node_types(program: &Program, options: &CompileOptions) -> Vec<Option<QType>> {
         let mut lowering = Lowering::new(&program.graph, options.prepare.registry, MOST_MODEL_NODES, false)
             .within(&options.prepare.budget);
-        lowering.apart = Some(NonTensorFacts::new(program, options));
+        lowering.non_tensors = Some(NonTensorFacts::new(program, options));
         let leaves = leaves(program);
         for input in &program.inputs {
             let (qtype, leaf) = (type_of_input(input, options), leaves.get(&*input.name).copied());

@@ -5,7 +5,7 @@ use super::assigned::method;
 use super::calls;
 use super::lower::{Lowering, functional, makes_mask, of_elements, takes_masks, type_of};
 use super::made::{LoweredTensor, NodeForm};
-use cembra_expr::{Node, NodeId, tensor_form};
+use cembra_expr::{Node, NodeId, tensor_hint};
 use cembra_ops::{OpId, Typing, id};
 use cembra_runtime::{Excerpt, QType};
 use cembra_tensor::{Operation, TensorErrorKind, TensorNodeId as Tensor};
@@ -82,8 +82,8 @@ impl Lowering<'_> {
             _ if self.registry.find(&own).is_some_and(is_of_tensors) => {
                 error.hint(format!("use `{own}` for tensors"))
             }
-            _ => match tensor_form(word) {
-                Some(form) => error.hint(form),
+            _ => match tensor_hint(word) {
+                Some(hint) => error.hint(hint),
                 None if matches!(self.registry.get(op).typing, Typing::OfArrays) => {
                     error.hint("use other operators, or in Rust a `TensorOp` of your own: tensors do not have this operator")
                 }

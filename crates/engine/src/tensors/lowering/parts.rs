@@ -7,9 +7,9 @@
 //! Tiled tensors only have float elements. If a program cuts tensors into tiles, numbers that are not floats are computed by the parts before and
 //! after the tensors, unless an operand of their operator is a tensor with axes.
 
-use super::apart::NonTensorFacts;
 use super::lower::{Lowering, type_of};
 use super::made::NodeForm;
+use super::non_tensors::NonTensorFacts;
 use crate::options::signature::crossing_name;
 use cembra_expr::{Input, Node, NodeId, Output, Program};
 use cembra_ops::{Registry, id};
@@ -75,9 +75,9 @@ pub(super) fn program_of(program: &Program, outputs: Vec<Output>) -> Program {
 
 impl Lowering<'_> {
     /// Splits a program into parts, once it is known which nodes are tensors; `None` if all its values are tensors.
-    pub(super) fn taken_apart(&self, program: &Program) -> Result<Option<Parts>, Error> {
-        let Some(apart) = &self.apart else { return Ok(None) };
-        if apart.imports.is_empty() && !program.outputs.iter().any(|output| self.is_apart(output.node)) {
+    pub(super) fn split_into_parts(&self, program: &Program) -> Result<Option<Parts>, Error> {
+        let Some(non_tensors) = &self.non_tensors else { return Ok(None) };
+        if non_tensors.imports.is_empty() && !program.outputs.iter().any(|output| self.is_non_tensor(output.node)) {
             return Ok(None);
         }
         let of_tensors = |(node, (qtype, _)): (&NodeId, &(QType, _))| {
@@ -89,25 +89,25 @@ impl Lowering<'_> {
             };
             (*node, qtype)
         };
-        let imports: BTreeMap<NodeId, QType> = apart.imports.iter().map(of_tensors).collect();
+        let imports: BTreeMap<NodeId, QType> = non_tensors.imports.iter().map(of_tensors).collect();
         let (mut before, mut tensors, mut after) = (Vec::new(), Vec::new(), Vec::new());
         let mut outputs = Vec::with_capacity(program.outputs.len());
         for own in &program.outputs {
-            let (to, origin): (&mut Vec<Output>, fn(usize) -> Origin) = match self.is_apart(own.node) {
+            let (to, origin): (&mut Vec<Output>, fn(usize) -> Origin) = match self.is_non_tensor(own.node) {
                 false => (&mut tensors, Origin::Tensors),
-                true if apart.depends(own.node) => (&mut after, Origin::After),
+                true if non_tensors.depends(own.node) => (&mut after, Origin::After),
                 true => (&mut before, Origin::Before),
             };
             outputs.push(origin(to.len()));
             to.push(own.clone());
         }
-        let mut exports = self.exports(apart, program, true);
+        let mut exports = self.exports(non_tensors, program, true);
         if exports.is_empty() && tensors.is_empty() {
             // All tensors are in branches, so the first parts would be empty.
-            exports = self.exports(apart, program, false);
+            exports = self.exports(non_tensors, program, false);
         }
         // An array of a tensor is made by the last part; the tensor is the output.
-        let of = |node: &NodeId| Output { node: self.exported(apart, *node), ..output(program, *node) };
+        let of = |node: &NodeId| Output { node: self.exported(non_tensors, *node), ..output(program, *node) };
         tensors.extend(exports.keys().map(of));
         let tensors = part(program, tensors, &imports);
         let inputs = tensors.iter().flat_map(|part| &part.inputs);
@@ -124,9 +124,9 @@ impl Lowering<'_> {
 
     /// Returns true if a node is not computed by tensors, is a tuple of values without axes, or is a literal that tensors
     /// cannot have.
-    fn is_apart(&self, node: NodeId) -> bool {
+    fn is_non_tensor(&self, node: NodeId) -> bool {
         match self.made[node.index()] {
-            NodeForm::Apart => true,
+            NodeForm::NonTensor => true,
             NodeForm::Tuple(_) => !self.has_axes(node),
             NodeForm::Tensor(_) => self.is_beside_tiles(node),
             NodeForm::Nothing => match self.value(node) {
@@ -144,7 +144,7 @@ impl Lowering<'_> {
     /// Returns true if the program cuts tensors into tiles and the node is a number that tiles cannot have, computed from
     /// numbers alone.
     fn is_beside_tiles(&self, node: NodeId) -> bool {
-        if !self.apart.as_ref().is_some_and(|apart| apart.is_tiled) || self.has_axes(node) {
+        if !self.non_tensors.as_ref().is_some_and(|non_tensors| non_tensors.is_tiled) || self.has_axes(node) {
             return false;
         }
         let scalar = match (self.made[node.index()], self.value(node)) {
@@ -164,8 +164,8 @@ impl Lowering<'_> {
     }
 
     /// The tensor that a value for the last part is made from; the node itself if it is a tensor.
-    fn exported(&self, apart: &NonTensorFacts<'_>, node: NodeId) -> NodeId {
-        match (apart.arrays.contains_key(&node), self.program.operands(node)) {
+    fn exported(&self, non_tensors: &NonTensorFacts<'_>, node: NodeId) -> NodeId {
+        match (non_tensors.arrays.contains_key(&node), self.program.operands(node)) {
             (true, &[of]) => of,
             _ => node,
         }
@@ -175,17 +175,23 @@ impl Lowering<'_> {
     ///
     /// A branch of a condition that the last part decides is computed only if it is chosen. The last part computes it again
     /// from its operands if it has axes or may fail.
-    fn exports(&self, apart: &NonTensorFacts<'_>, program: &Program, may_leave_out: bool) -> BTreeMap<NodeId, QType> {
+    fn exports(
+        &self,
+        non_tensors: &NonTensorFacts<'_>,
+        program: &Program,
+        may_leave_out: bool,
+    ) -> BTreeMap<NodeId, QType> {
         let mut exports = BTreeMap::new();
         let mut seen = vec![false; program.graph.len()];
         let roots = program.outputs.iter().map(|output| output.node);
-        let mut open: Vec<NodeId> = roots.filter(|node| self.is_apart(*node) && apart.depends(*node)).collect();
+        let mut open: Vec<NodeId> =
+            roots.filter(|node| self.is_non_tensor(*node) && non_tensors.depends(*node)).collect();
         let mut branches: Vec<NodeId> = Vec::new();
         let mut failing: Option<Vec<bool>> = None;
         loop {
             let is_branch = may_leave_out && open.is_empty();
             let Some(node) = open.pop().or_else(|| branches.pop()) else { return exports };
-            if !apart.depends(node) || std::mem::replace(&mut seen[node.index()], true) {
+            if !non_tensors.depends(node) || std::mem::replace(&mut seen[node.index()], true) {
                 continue;
             }
             let (op, operands) = match self.program.node(node) {
@@ -208,7 +214,7 @@ impl Lowering<'_> {
                 NodeForm::Tensor(whole) if !is_beside => {
                     exports.insert(node, type_of(&self.graph, whole));
                 }
-                _ => match (apart.arrays.get(&node), op, operands) {
+                _ => match (non_tensors.arrays.get(&node), op, operands) {
                     (Some(qtype), ..) => {
                         exports.insert(node, qtype.clone());
                     }

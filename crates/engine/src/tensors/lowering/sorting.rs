@@ -3,9 +3,9 @@
 //! A node is computed by tensors if tensors have its operator. Otherwise, if no operand is a tensor with axes, the node is computed as in models
 //! without tensors. The code for such models decides the meaning of texts, optional values and arrays.
 
-use super::apart::TensorDependence;
 use super::lower::Lowering;
 use super::made::{LoweredTensor, NodeForm};
+use super::non_tensors::TensorDependence;
 use cembra_expr::{Node, NodeId};
 use cembra_ops::id;
 use cembra_runtime::{ArrayKind, QType, Scalar};
@@ -17,45 +17,47 @@ impl Lowering<'_> {
     /// Records whether the input `leaf` of the program is a tensor. An input that is not a tensor is marked as not
     /// computed by tensors.
     pub(super) fn sort_leaf(&mut self, leaf: NodeId, is_tensor: bool) {
-        if let Some(apart) = &mut self.apart {
-            apart.set_stages(leaf, TensorDependence { depends: is_tensor, is_later: false });
+        if let Some(non_tensors) = &mut self.non_tensors {
+            non_tensors.set_stages(leaf, TensorDependence { depends: is_tensor, is_after_tensors: false });
         }
         if !is_tensor && matches!(self.made[leaf.index()], NodeForm::Nothing) {
-            self.made[leaf.index()] = NodeForm::Apart;
+            self.made[leaf.index()] = NodeForm::NonTensor;
         }
     }
 
     /// Lowers the operator `name`, or marks `node` as not computed by tensors.
     pub(super) fn sorted(&mut self, name: &str, operands: &[NodeId], node: NodeId) -> Result<NodeForm, Error> {
-        let Some(apart) = &self.apart else { return self.operator(name, operands, node) };
-        let depends = operands.iter().any(|operand| apart.depends(*operand));
-        let is_later = operands.iter().any(|operand| apart.is_later(*operand));
+        let Some(non_tensors) = &self.non_tensors else { return self.operator(name, operands, node) };
+        let depends = operands.iter().any(|operand| non_tensors.depends(*operand));
+        let is_after_tensors = operands.iter().any(|operand| non_tensors.is_after_tensors(*operand));
         let is_of_tensors = self.registry.find(name).is_some_and(|op| self.registry.get(op).typing.is_of_tensors());
         let has_axes = operands.iter().any(|operand| self.has_axes(*operand));
-        let may_be_apart = !is_of_tensors && !has_axes;
-        let is_apart = |made: &NodeForm| matches!(made, NodeForm::Apart);
-        let starts_apart =
-            may_be_apart && !depends && operands.iter().any(|operand| is_apart(&self.made[operand.index()]));
-        let made = match if starts_apart { Ok(NodeForm::Apart) } else { self.operator(name, operands, node) } {
+        let may_be_non_tensor = !is_of_tensors && !has_axes;
+        let is_non_tensor = |made: &NodeForm| matches!(made, NodeForm::NonTensor);
+        let stays_non_tensor =
+            may_be_non_tensor && !depends && operands.iter().any(|operand| is_non_tensor(&self.made[operand.index()]));
+        let made = match if stays_non_tensor { Ok(NodeForm::NonTensor) } else { self.operator(name, operands, node) } {
             // Errors of this node are reported by the part of the program that computes the node.
-            Err(_) if may_be_apart || is_later => NodeForm::Apart,
+            Err(_) if may_be_non_tensor || is_after_tensors => NodeForm::NonTensor,
             made => made?,
         };
-        if is_later && self.registry.find(name) == Some(id::TENSOR_GRAD) {
+        if is_after_tensors && self.registry.find(name) == Some(id::TENSOR_GRAD) {
             let message =
                 "there is no gradient of this value: it is computed from tensors through values that have no gradients";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(self.span(node)));
         }
-        if let Some(apart) = &mut self.apart {
+        if let Some(non_tensors) = &mut self.non_tensors {
             // A tensor made from an array belongs to the tensors, whatever the array is made from.
             let depends = depends || is_of_tensors;
             let stages = match made {
-                NodeForm::Tensor(_) | NodeForm::Nothing => TensorDependence { depends, is_later: false },
-                NodeForm::Apart => TensorDependence { depends, is_later: depends },
-                NodeForm::Labelled | NodeForm::Unbound | NodeForm::Tuple(_) => TensorDependence { depends, is_later },
+                NodeForm::Tensor(_) | NodeForm::Nothing => TensorDependence { depends, is_after_tensors: false },
+                NodeForm::NonTensor => TensorDependence { depends, is_after_tensors: depends },
+                NodeForm::Labelled | NodeForm::Unbound | NodeForm::Tuple(_) => {
+                    TensorDependence { depends, is_after_tensors }
+                }
             };
-            apart.set_stages(node, stages);
-            apart.tuples_with_axes[node.index()] = has_axes;
+            non_tensors.set_stages(node, stages);
+            non_tensors.tuples_with_axes[node.index()] = has_axes;
         }
         Ok(made)
     }
@@ -65,8 +67,10 @@ impl Lowering<'_> {
         match self.made[node.index()] {
             NodeForm::Tensor(whole) => !self.graph.extents(whole.node).is_empty(),
             NodeForm::Labelled | NodeForm::Unbound => true,
-            NodeForm::Tuple(made) => self.apart.as_ref().is_some_and(|apart| apart.tuples_with_axes[made.index()]),
-            NodeForm::Apart | NodeForm::Nothing => false,
+            NodeForm::Tuple(made) => {
+                self.non_tensors.as_ref().is_some_and(|non_tensors| non_tensors.tuples_with_axes[made.index()])
+            }
+            NodeForm::NonTensor | NodeForm::Nothing => false,
         }
     }
 
@@ -106,7 +110,7 @@ impl Lowering<'_> {
 
     /// Lowers `node`, which converts an array to a tensor.
     pub(super) fn of_array(&mut self, node: NodeId) -> Result<LoweredTensor, Error> {
-        if !matches!(self.made[node.index()], NodeForm::Apart) {
+        if !matches!(self.made[node.index()], NodeForm::NonTensor) {
             let whole = self.whole(node)?;
             if self.graph.extents(whole.node).len() == 1 {
                 return Ok(whole);
@@ -156,27 +160,27 @@ impl Lowering<'_> {
             return Err(error.hint("write `tensor.reshape(x, -1)` for a tensor with one axis"));
         }
         let qtype = QType::Array(ArrayKind::Dense, self.graph.scalar(tensor));
-        if let Some(apart) = &mut self.apart {
-            apart.arrays.insert(node, qtype);
+        if let Some(non_tensors) = &mut self.non_tensors {
+            non_tensors.arrays.insert(node, qtype);
         }
-        Ok(NodeForm::Apart)
+        Ok(NodeForm::NonTensor)
     }
 
     /// Returns the tensor for a value that is already an input of the tensor part; else `Err` with the value's type.
     fn import(&mut self, node: NodeId) -> Result<Result<LoweredTensor, QType>, Error> {
         let span = self.span(node);
-        let Some(apart) = &mut self.apart else {
+        let Some(non_tensors) = &mut self.non_tensors else {
             return Err(Error::tensors(TensorErrorKind::ElementType, "this value is not a tensor").at(span));
         };
-        if let Some((_, whole)) = apart.imports.get(&node) {
+        if let Some((_, whole)) = non_tensors.imports.get(&node) {
             return Ok(Ok(*whole));
         }
-        if apart.depends(node) {
+        if non_tensors.depends(node) {
             // The last part computes the users of this value.
             let message = "this value is computed from a tensor by operators that tensors do not have";
             return Err(Error::tensors(TensorErrorKind::ElementType, message).at(span));
         }
-        match apart.type_of(node) {
+        match non_tensors.type_of(node) {
             Some(qtype) => Ok(Err(qtype)),
             None if self.has_free_parameter(node) => {
                 let message =
@@ -186,8 +190,8 @@ impl Lowering<'_> {
                 Err(Error::tensors(TensorErrorKind::ElementType, message).hint(hint))
             }
             None => {
-                if let Some(apart) = &mut self.apart {
-                    apart.untyped = Some(node);
+                if let Some(non_tensors) = &mut self.non_tensors {
+                    non_tensors.untyped = Some(node);
                 }
                 Err(Error::tensors(TensorErrorKind::ElementType, "a value without a type cannot be used with a tensor")
                     .at(span))
@@ -212,8 +216,8 @@ impl Lowering<'_> {
     }
 
     fn keep_import(&mut self, node: NodeId, qtype: QType, whole: LoweredTensor) -> LoweredTensor {
-        if let Some(apart) = &mut self.apart {
-            apart.imports.insert(node, (qtype, whole));
+        if let Some(non_tensors) = &mut self.non_tensors {
+            non_tensors.imports.insert(node, (qtype, whole));
         }
         whole
     }

@@ -66,7 +66,7 @@ impl Tilings {
             }
             let node = graph.node(at);
             let before = open.len();
-            open.extend(node.cut_by().iter().filter(|operand| !self.known.contains_key(*operand)));
+            open.extend(node.tiling_operands().iter().filter(|operand| !self.known.contains_key(*operand)));
             if open.len() == before {
                 let axes = self.of_node(graph, node);
                 self.known.insert(at, axes);
@@ -79,7 +79,7 @@ impl Tilings {
     /// The tiles of a node's axes, computed from the tiles of its operands' axes.
     fn of_node(&self, graph: &TensorGraph, node: &Node) -> Option<Axes> {
         let axes = |operand: &Tensor| self.known.get(operand).cloned().flatten();
-        let first = node.cut_by().first().and_then(axes);
+        let first = node.tiling_operands().first().and_then(axes);
         match &node.operation {
             Operation::Leaf(at) => self.leaves.get(*at as usize).cloned(),
             Operation::Constant(_) => Some(Rc::from([])),

@@ -224,7 +224,7 @@ impl PlannedProduct {
     /// # Errors
     /// If the result and the temporary arrays take more bytes.
     pub fn check_bytes(&self, most: u64) -> Result<(), Error> {
-        let mut held = TensorBytes::none(most);
+        let mut held = TensorBytes::with_limit(most);
         held.take(self.form.factors.scalar, &self.form.extents)?;
         self.temporaries().try_for_each(|(scalar, len)| held.take(scalar, &[len]))
     }

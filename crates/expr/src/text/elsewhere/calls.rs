@@ -5,16 +5,16 @@
 
 use super::{Foreign, ForeignUse, of};
 
-const fn call(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Call, names, form)
+const fn call(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Call, names, hint)
 }
 
-const fn value(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Value, names, form)
+const fn value(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Value, names, hint)
 }
 
-const fn named(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Type, names, form)
+const fn named(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Type, names, hint)
 }
 
 const CLOCK: &str = "declare `input today: date`, and give the day with the data: a model cannot read a clock";

@@ -41,11 +41,11 @@ pub struct Foreign {
     /// The names or signs in other languages.
     pub names: &'static [&'static str],
     /// The hint that says what to write instead of these names or signs.
-    pub form: &'static str,
+    pub hint: &'static str,
 }
 
-const fn of(used_as: ForeignUse, names: &'static [&'static str], form: &'static str) -> Foreign {
-    Foreign { used_as, names, form }
+const fn of(used_as: ForeignUse, names: &'static [&'static str], hint: &'static str) -> Foreign {
+    Foreign { used_as, names, hint }
 }
 
 /// The longest name that is looked up, in bytes. No name in the table is longer.
@@ -64,9 +64,9 @@ pub fn foreign_names() -> impl Iterator<Item = &'static Foreign> {
 
 /// Returns the hint for the foreign name or sign `name`; `None` if the table has no hint for it. Capital letters and `_` in names are ignored.
 #[must_use]
-pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
-    static FORMS: LazyLock<FxHashMap<(ForeignUse, &'static str), &'static str>> = LazyLock::new(|| {
-        foreign_names().flat_map(|entry| entry.names.iter().map(|name| ((entry.used_as, *name), entry.form))).collect()
+pub fn foreign_hint(used_as: ForeignUse, name: &str) -> Option<&'static str> {
+    static HINTS: LazyLock<FxHashMap<(ForeignUse, &'static str), &'static str>> = LazyLock::new(|| {
+        foreign_names().flat_map(|entry| entry.names.iter().map(|name| ((entry.used_as, *name), entry.hint))).collect()
     });
     if name.len() > LONGEST {
         return None;
@@ -75,14 +75,14 @@ pub fn foreign_form(used_as: ForeignUse, name: &str) -> Option<&'static str> {
     if used_as != ForeignUse::Sign {
         folded.retain(|letter| letter != '_');
     }
-    FORMS.get(&(used_as, &*folded)).copied()
+    HINTS.get(&(used_as, &*folded)).copied()
 }
 
 /// Returns the hint for `name`, a tensor or array operation of another language; `None` if the table has no hint for it. Some hints only say that
 /// cembra has no such operation.
 #[must_use]
-pub fn tensor_form(name: &str) -> Option<&'static str> {
-    foreign_form(ForeignUse::Tensors, name)
+pub fn tensor_hint(name: &str) -> Option<&'static str> {
+    foreign_hint(ForeignUse::Tensors, name)
 }
 
 #[cfg(test)]
@@ -96,12 +96,12 @@ mod tests {
         for entry in foreign_names() {
             for name in entry.names {
                 assert!(seen.insert((entry.used_as, *name)), "{name} is there twice");
-                assert_eq!(foreign_form(entry.used_as, name), Some(entry.form), "{name}");
+                assert_eq!(foreign_hint(entry.used_as, name), Some(entry.hint), "{name}");
             }
         }
-        assert_eq!((tensor_form("dot"), tensor_form("sum")), (Some(BY_LABELS), None));
-        assert_eq!(foreign_form(ForeignUse::Call, "Starts_With"), foreign_form(ForeignUse::Call, "startswith"));
-        assert!(foreign_form(ForeignUse::Call, "startswith").is_some());
-        assert_eq!(foreign_form(ForeignUse::Call, &"_".repeat(1 << 20)), None);
+        assert_eq!((tensor_hint("dot"), tensor_hint("sum")), (Some(BY_LABELS), None));
+        assert_eq!(foreign_hint(ForeignUse::Call, "Starts_With"), foreign_hint(ForeignUse::Call, "startswith"));
+        assert!(foreign_hint(ForeignUse::Call, "startswith").is_some());
+        assert_eq!(foreign_hint(ForeignUse::Call, &"_".repeat(1 << 20)), None);
     }
 }

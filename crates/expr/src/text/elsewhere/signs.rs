@@ -3,20 +3,20 @@
 
 use super::{Foreign, ForeignUse, of};
 
-const fn word(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Word, names, form)
+const fn word(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Word, names, hint)
 }
 
-const fn argument(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Argument, names, form)
+const fn argument(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Argument, names, hint)
 }
 
-const fn of_tensors(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::TensorArgument, names, form)
+const fn of_tensors(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::TensorArgument, names, hint)
 }
 
-const fn sign(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Sign, names, form)
+const fn sign(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Sign, names, hint)
 }
 
 /// The hint for the syntax of comments.

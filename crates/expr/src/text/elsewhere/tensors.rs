@@ -7,8 +7,8 @@ use super::{Foreign, ForeignUse, of};
 pub(in crate::text) const BY_LABELS: &str =
     "write products of tensors with labels: `let c(\"i,j\") = a(\"i,k\") * b(\"k,j\")`";
 
-const fn tensors(names: &'static [&'static str], form: &'static str) -> Foreign {
-    of(ForeignUse::Tensors, names, form)
+const fn tensors(names: &'static [&'static str], hint: &'static str) -> Foreign {
+    of(ForeignUse::Tensors, names, hint)
 }
 
 /// The table of tensor names from other libraries, with hints for what to write instead.

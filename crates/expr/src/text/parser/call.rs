@@ -7,7 +7,7 @@ use super::{Meaning, NameMap, Parser, Symbol, used_before_definition};
 use crate::infix::{APPLY, AT_LABELS, GRADIENT, OPERATOR, Operation, WHERE};
 use crate::name_index::Referent;
 use crate::text::cursor::Stop;
-use crate::text::elsewhere::{ForeignUse, foreign_form, tensor_form};
+use crate::text::elsewhere::{ForeignUse, foreign_hint, tensor_hint};
 use crate::text::token::TokenKind;
 use crate::{NameId, Node, NodeId};
 use cembra_value::{Code, Diagnostic, Span, Value};
@@ -73,8 +73,8 @@ impl<'s> Parser<'s, '_> {
                 TokenKind::Text | TokenKind::UnfinishedText if next.span.start == span.end => {
                     let problem =
                         Diagnostic::new(Code::Literal, format!("a literal cannot be written as `{word}\"..\"`"));
-                    let form = foreign_form(ForeignUse::Sign, &format!("{word}\""));
-                    let problem = form.into_iter().fold(problem.at(span.to(next.span)), Diagnostic::hint);
+                    let hint = foreign_hint(ForeignUse::Sign, &format!("{word}\""));
+                    let problem = hint.into_iter().fold(problem.at(span.to(next.span)), Diagnostic::hint);
                     return Err(self.cursor.stop(problem));
                 }
                 _ => {}
@@ -158,8 +158,8 @@ impl<'s> Parser<'s, '_> {
             let found = self.vocabulary.suggest(name);
             let problem = Diagnostic::new(Code::UnknownName, format!("there is no operator `{name}`")).at(span);
             let own = own_name(name);
-            if let Some(form) = foreign_form(ForeignUse::Value, own) {
-                self.cursor.report(problem.hint(form));
+            if let Some(hint) = foreign_hint(ForeignUse::Value, own) {
+                self.cursor.report(problem.hint(hint));
                 return Ok(Operand::new(None, span));
             }
             let problem = did_you_mean(&found).into_iter().fold(problem, Diagnostic::hint);
@@ -167,7 +167,7 @@ impl<'s> Parser<'s, '_> {
                 true => problem.hint(format!("a field of an input that is not declared is written `L.{path}`")),
                 false => problem,
             };
-            let known = foreign_form(ForeignUse::Call, own).filter(|_| found.is_empty());
+            let known = foreign_hint(ForeignUse::Call, own).filter(|_| found.is_empty());
             self.cursor.report(known.into_iter().fold(problem, Diagnostic::hint));
             return Ok(Operand::new(None, span));
         };
@@ -253,15 +253,15 @@ impl<'s> Parser<'s, '_> {
         let report = self.cursor.problems.len();
         let own = own_name(name);
         // A foreign name that is known as a whole, such as `date.diff`, is not looked up by its last part.
-        let whole = foreign_form(ForeignUse::Call, name).filter(|_| own != name);
-        let form = whole.or_else(|| self.foreign_call(own)).map(str::to_owned);
+        let whole = foreign_hint(ForeignUse::Call, name).filter(|_| own != name);
+        let hint = whole.or_else(|| self.foreign_call(own)).map(str::to_owned);
         if self.cursor.has_tensors
             && (own != name || found.is_empty())
             && let Some(name) = self.name_for_tensors(own)
         {
             found = vec![name];
         }
-        self.cursor.report(match form.or_else(|| did_you_mean(&found)) {
+        self.cursor.report(match hint.or_else(|| did_you_mean(&found)) {
             Some(hint) => problem.hint(hint),
             None => problem,
         });
@@ -281,18 +281,18 @@ impl<'s> Parser<'s, '_> {
     /// tensors, hints about tensors come first; any other hint is given only if no operator for tensors in cembra has this name.
     pub(super) fn foreign_call(&self, own: &str) -> Option<&'static str> {
         match self.cursor.has_tensors {
-            true => tensor_form(own).or_else(|| match self.name_for_tensors(own) {
+            true => tensor_hint(own).or_else(|| match self.name_for_tensors(own) {
                 Some(_) => None,
-                None => foreign_form(ForeignUse::Call, own),
+                None => foreign_hint(ForeignUse::Call, own),
             }),
-            false => foreign_form(ForeignUse::Call, own),
+            false => foreign_hint(ForeignUse::Call, own),
         }
     }
 
     /// Returns the hint for a user who wrote the method call `x.name()`.
-    pub(super) fn form_of_method(&self, name: &str) -> String {
-        if let Some(form) = self.foreign_call(name) {
-            return form.to_owned();
+    pub(super) fn method_hint(&self, name: &str) -> String {
+        if let Some(hint) = self.foreign_call(name) {
+            return hint.to_owned();
         }
         let (operator, method) = match self.name_of_method(name) {
             Some(operator) => (operator, name),

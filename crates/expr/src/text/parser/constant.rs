@@ -126,7 +126,7 @@ impl Parser<'_, '_> {
         made.unwrap_or_else(|beyond| {
             let first = self.cursor.text(Span { end: operands[0].span.end, ..span });
             let problem = beyond.problem(self.cursor.text(span), first, self.float_ending()).at(span);
-            if !self.may_be_reached() {
+            if !self.defers_overflows() {
                 self.cursor.report(problem);
                 return None;
             }
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
     ) -> Result<Option<NodeId>, Stop> {
         let node = match (value, left.written, right.written) {
             (Some(value), ..) => self.literal(value.literal(), span)?,
-            (None, Some(left), Some(right)) if right.value >= 0 && self.may_be_reached() => {
+            (None, Some(left), Some(right)) if right.value >= 0 && self.defers_overflows() => {
                 let float = self.literal(Value::from((left.value as f64).powf(right.value as f64)), span)?;
                 let name = self.program.graph.intern(TO_INT64);
                 self.operator(name, &[float], span)?

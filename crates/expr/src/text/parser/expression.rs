@@ -13,7 +13,7 @@ use crate::infix::{
     MAKE_TUPLE, Operation, WHERE,
 };
 use crate::text::cursor::{OF_AXES, Stop, ends_text};
-use crate::text::elsewhere::{ForeignUse, foreign_form};
+use crate::text::elsewhere::{ForeignUse, foreign_hint};
 use crate::text::token::TokenKind;
 use crate::text::types::FieldNames;
 use crate::{Node, NodeId};
@@ -349,10 +349,10 @@ impl<'s> Parser<'s, '_> {
             TokenKind::OpenRound => {
                 let problem = Diagnostic::new(Code::Syntax, "a value cannot be called").at(token.span);
                 let previous = self.cursor.text(self.cursor.previous);
-                let form =
-                    foreign_form(ForeignUse::Call, previous).filter(|_| self.cursor.previous_kind == TokenKind::Type);
-                Err(self.cursor.stop(match form {
-                    Some(form) => problem.hint(form),
+                let hint =
+                    foreign_hint(ForeignUse::Call, previous).filter(|_| self.cursor.previous_kind == TokenKind::Type);
+                Err(self.cursor.stop(match hint {
+                    Some(hint) => problem.hint(hint),
                     None => problem.hint("name the value with `let` and call the name, or write `core.apply(f, ..)`"),
                 }))
             }
@@ -431,7 +431,7 @@ impl<'s> Parser<'s, '_> {
             // Such as `math.sqrt(x)` where `math` is an input.
             let path = self.cursor.text(span);
             let is_operator = path.len() <= LONGEST_PATH && self.vocabulary.resolve(path).is_some();
-            let problem = if is_operator { problem } else { problem.hint(self.form_of_method(written)) };
+            let problem = if is_operator { problem } else { problem.hint(self.method_hint(written)) };
             return Err(self.cursor.stop(match is_operator || self.cursor.has_tensors {
                 true => problem
                     .hint("write `M.word.name(..)` to call an operator whose first word is also the name of a value"),
@@ -467,8 +467,8 @@ impl<'s> Parser<'s, '_> {
             Some(Frame::Index { base, open }) => {
                 if let Some(index) = self.operands.last().copied().filter(|index| self.is_text(index.node)) {
                     let problem = Diagnostic::new(Code::TypeMismatch, "a text cannot be the index of an array");
-                    let form = foreign_form(ForeignUse::Sign, "[\"");
-                    let problem = form.into_iter().fold(problem.at(index.span), Diagnostic::hint);
+                    let hint = foreign_hint(ForeignUse::Sign, "[\"");
+                    let problem = hint.into_iter().fold(problem.at(index.span), Diagnostic::hint);
                     self.cursor.report(problem.also(open, "in the bracket opened here"));
                     if let Some(index) = self.operands.last_mut() {
                         index.node = None;

@@ -21,7 +21,7 @@ impl Parser<'_, '_> {
         let callable = self.vocabulary.resolve(&format!("{METHOD}{method}"));
         if callable.is_none() {
             let problem = Diagnostic::new(Code::UnknownName, format!("no expression has a method `{method}`")).at(at);
-            self.cursor.report(problem.hint(self.form_of_method(method)));
+            self.cursor.report(problem.hint(self.method_hint(method)));
         }
         if self.cursor.token.kind != TokenKind::CloseRound {
             if callable.is_none() {

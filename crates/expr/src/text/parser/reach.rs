@@ -178,7 +178,7 @@ impl Parser<'_, '_> {
 
     /// Returns true if a result that does not fit in its type is reported only at the end of the statement, because the statement's declared type may
     /// be able to hold it.
-    pub(super) fn may_be_reached(&self) -> bool {
+    pub(super) fn defers_overflows(&self) -> bool {
         self.noted.reaches
     }
 

@@ -3,7 +3,7 @@
 use super::NameMap;
 use super::call::Keyword;
 use crate::Callable;
-use crate::text::elsewhere::{ForeignUse, foreign_form};
+use crate::text::elsewhere::{ForeignUse, foreign_hint};
 use cembra_value::{Code, Diagnostic, Span, Value};
 
 /// The parameters of a callee (an operator or a function of the text), for binding the arguments of a call.
@@ -138,9 +138,9 @@ impl<'a> Signature<'a> {
                         Diagnostic::new(Code::Arguments, format!("`{written}` has no parameter `{}`", keyword.name));
                     let known = match self {
                         Signature::Operator(callable) if callable.name.starts_with("tensor.") => {
-                            foreign_form(ForeignUse::TensorArgument, keyword.name)
+                            foreign_hint(ForeignUse::TensorArgument, keyword.name)
                         }
-                        Signature::Operator(_) => foreign_form(ForeignUse::Argument, keyword.name),
+                        Signature::Operator(_) => foreign_hint(ForeignUse::Argument, keyword.name),
                         Signature::Function(..) => None,
                     };
                     let problem = known.into_iter().fold(problem.at(keyword.span), Diagnostic::hint);

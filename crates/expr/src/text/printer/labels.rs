@@ -4,7 +4,7 @@
 
 use super::{Form, Piece, Printer};
 use crate::infix::{AT_LABELS, BIND_LABELS, BLOCK, GRADIENT, LOOSEST, MAKE_TUPLE, TIGHTEST};
-use crate::text::gradient::may_be_expression;
+use crate::text::gradient::is_operator_expression;
 use crate::text::lexer;
 use crate::{Node, NodeId};
 use cembra_runtime::MOST_AXES;
@@ -36,7 +36,7 @@ impl<'g> Printer<'g> {
         for id in ids() {
             let Node::Operator(name, &[of, labels]) = self.graph.node(id) else { continue };
             let name = &**self.graph.name(name);
-            if name == GRADIENT && may_be_expression(self.graph, labels) {
+            if name == GRADIENT && is_operator_expression(self.graph, labels) {
                 found.insert(labels);
             }
             if self.text(labels).is_none() {

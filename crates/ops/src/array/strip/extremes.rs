@@ -44,7 +44,7 @@ pub(super) struct Extremes<T, const MAX: bool>(PhantomData<T>);
 impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     /// The initial value of the maximum (minimum): the least (greatest) value of the type, which every element replaces
     /// or equals.
-    pub(super) const WORST: T = if MAX { T::LEAST } else { T::GREATEST };
+    pub(super) const INITIAL: T = if MAX { T::LEAST } else { T::GREATEST };
 
     /// The better of two numbers, in one instruction. If one of them is a NaN the result is arbitrary; callers do not
     /// use it then.
@@ -78,9 +78,9 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
             return Self::first(values, T::is_nan);
         }
         let Some(last) = values.last_chunk::<LANES>() else {
-            return in_order(values, Self::WORST, Self::better_number);
+            return in_order(values, Self::INITIAL, Self::better_number);
         };
-        let mut best = [[Self::WORST; LANES]; CHAINS];
+        let mut best = [[Self::INITIAL; LANES]; CHAINS];
         let (wholes, rest) = values.as_chunks::<{ LANES * CHAINS }>();
         for whole in wholes {
             let (parts, _) = whole.as_chunks::<LANES>();
@@ -108,7 +108,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     #[cold]
     #[inline(never)]
     fn first(values: &[T], is_so: fn(T) -> bool) -> T {
-        values.iter().copied().find(|value| is_so(*value)).unwrap_or(Self::WORST)
+        values.iter().copied().find(|value| is_so(*value)).unwrap_or(Self::INITIAL)
     }
 
     /// The best present element in a range. A zero is looked up again, because comparisons of vectors do not tell which
@@ -120,10 +120,10 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
             let values = &values[part];
             return Best { best: Self::best_of_all(values, true), is_there: !values.is_empty() };
         }
-        let mut best = [Self::WORST; WINDOW];
-        each_window(strip, part.clone(), Self::WORST, |window, word| {
+        let mut best = [Self::INITIAL; WINDOW];
+        each_window(strip, part.clone(), Self::INITIAL, |window, word| {
             for (place, best) in best.iter_mut().enumerate() {
-                *best = better::<T, MAX>(*best, pick(window, word, place, Self::WORST));
+                *best = better::<T, MAX>(*best, pick(window, word, place, Self::INITIAL));
             }
         });
         let mut half = WINDOW / 2;
@@ -142,7 +142,7 @@ impl<T: Element, const MAX: bool> Extremes<T, MAX> {
     #[cold]
     fn first_zero(values: &[T], is_there: Bits<'_>, mut part: Range<usize>) -> T {
         let first = part.find(|at| is_there.part(*at, 1) != 0 && values[*at].may_be_either_zero());
-        first.map_or(Self::WORST, |at| values[at])
+        first.map_or(Self::INITIAL, |at| values[at])
     }
 }
 
@@ -192,7 +192,7 @@ impl<T: Element, const MAX: bool> Aggregate for Extremes<T, MAX> {
     type Open = Best<T>;
 
     fn start() -> Best<T> {
-        Best { best: Self::WORST, is_there: false }
+        Best { best: Self::INITIAL, is_there: false }
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
@@ -229,14 +229,14 @@ impl<T: Element, const MAX: bool> Aggregate for Extremes<T, MAX> {
             }
             return;
         }
-        let mut tile = Tile::new(Self::WORST);
+        let mut tile = Tile::new(Self::INITIAL);
         for ends in points.windows(2) {
             let part = ends[0] as usize - start..ends[1] as usize - start;
             all.push(if part.len() > WINDOW {
                 Self::best_of(strip, part)
             } else {
                 let is_there = strip.is_there.count(part.clone()) != 0;
-                Best { best: in_order(tile.part(strip, part), Self::WORST, better::<T, MAX>), is_there }
+                Best { best: in_order(tile.part(strip, part), Self::INITIAL, better::<T, MAX>), is_there }
             });
         }
     }

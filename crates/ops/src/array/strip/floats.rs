@@ -7,7 +7,7 @@ use super::groups::{Aggregate, each_grouped};
 use super::typed::{Element, write};
 use super::window::{StripElements, Tile, WINDOW, each_window, in_order, pick};
 use super::{Finish, Strip, StripValues, is_there};
-use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, FoldTarget, fold_whole, then_block};
+use cembra_runtime::{Addition, CHAINS, ChainFold, Chains, Combine, FoldTarget, append_block, fold_whole};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -170,7 +170,7 @@ impl<T: Widen, O: Operation> Aggregate for Floats<T, O> {
     }
 
     fn join(before: Total, next: &Total) -> Total {
-        Total { total: then_block(before.total, next.total, O::APPLIED), count: before.count + next.count }
+        Total { total: append_block(before.total, next.total, O::APPLIED), count: before.count + next.count }
     }
 
     #[inline(always)]
@@ -191,13 +191,13 @@ impl<T: Widen, O: Operation> Aggregate for Floats<T, O> {
     }
 
     fn chains(open: &mut Open<O>, len: usize) -> Option<&mut [f64; CHAINS]> {
-        if O::ADDS { open.fold.lend(len).map(|chains| &mut chains.0) } else { None }
+        if O::ADDS { open.fold.borrow_chains(len).map(|chains| &mut chains.0) } else { None }
     }
 
     #[inline(always)]
     fn added(open: &mut Open<O>, is_there: Bits<'_>, len: usize) {
         open.count += is_there.count(0..len);
-        open.fold.lent(len);
+        open.fold.record_added(len);
     }
 
     fn close(open: &Open<O>) -> Total {

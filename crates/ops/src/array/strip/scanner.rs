@@ -302,7 +302,7 @@ impl<T: Element, O: Operation<T> + 'static> ScanKind for Running<T, O> {
 struct Extreme<T, const MAX: bool>(PhantomData<T>);
 
 impl<T: Element, const MAX: bool> Extreme<T, MAX> {
-    const WORST: T = Extremes::<T, MAX>::WORST;
+    const INITIAL: T = Extremes::<T, MAX>::INITIAL;
 
     /// True if an element may replace the best so far: it is better, or one of both is a NaN.
     #[inline(always)]
@@ -316,7 +316,7 @@ impl<T: Element, const MAX: bool> Extreme<T, MAX> {
     #[inline(always)]
     fn rise(mut best: T, elements: &[T], word: u64, values: &mut [T]) -> T {
         for (place, (value, element)) in values.iter_mut().zip(elements).enumerate() {
-            let new = if word & 1 << place != 0 { *element } else { Self::WORST };
+            let new = if word & 1 << place != 0 { *element } else { Self::INITIAL };
             best = better::<T, MAX>(best, new);
             *value = best;
         }
@@ -330,7 +330,7 @@ impl<T: Element, const MAX: bool> ScanKind for Extreme<T, MAX> {
     type State = T;
 
     fn start() -> T {
-        Self::WORST
+        Self::INITIAL
     }
 
     fn strip<'a>(strip: &Strip<'a>) -> Option<Self::Strip<'a>> {
@@ -344,7 +344,7 @@ impl<T: Element, const MAX: bool> ScanKind for Extreme<T, MAX> {
         let (to_windows, to_rest) = values.as_chunks_mut::<WINDOW>();
         for ((window, values), at) in windows.iter().zip(to_windows).zip(part.clone().step_by(WINDOW)) {
             let word = is_there.word(at);
-            let may_rise = |any: bool, place| any | Self::may_be_better(pick(window, word, place, Self::WORST), best);
+            let may_rise = |any: bool, place| any | Self::may_be_better(pick(window, word, place, Self::INITIAL), best);
             if (0..WINDOW).fold(false, may_rise) {
                 best = Self::rise(best, window, word, values);
             } else {

@@ -1,7 +1,7 @@
 //! Operators on the presence of structs: testing whether a struct is present, combining presences, and selecting structs by
 //! presence.
 
-use super::{common_struct, formed, made, nothing, of_lists, optional_parts, part};
+use super::{common_struct, formed, make_struct, missing_value, of_lists, optional_parts, part};
 use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
@@ -29,7 +29,7 @@ fn chosen(
                 let [on, off] = [part(g, on, index)?, part(g, off, index)?];
                 members.push(chosen(g, condition, on, off)?);
             }
-            Ok(made(g, fields, members)?)
+            Ok(make_struct(g, fields, members)?)
         }
         (QType::Tuple(_), _) | (_, QType::Tuple(_)) => {
             let [has_on, on] = optional_parts(g, "core.where", on, &b)?;
@@ -66,7 +66,7 @@ fn each(
         let member = part(g, of, index)?;
         members.push(each(g, member, make)?);
     }
-    if qtype.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, &qtype, &members)?) }
+    if qtype.as_tuple().is_some() { Ok(make_struct(g, fields, members)?) } else { Ok(formed(g, &qtype, &members)?) }
 }
 
 /// Adds graph nodes for the presence of an operator's only operand, and for its struct.
@@ -167,7 +167,7 @@ pub(crate) static AND: OpDef = OpDef {
         }
         let has = g.apply(id::PRESENCE_AND, &[has, args[1]])?;
         let qtype = g.qtype(of);
-        let none = nothing(g, &qtype)?;
+        let none = missing_value(g, &qtype)?;
         let of = chosen(g, has, of, none)?;
         optional(g, has, of)
     }),

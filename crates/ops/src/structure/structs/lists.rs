@@ -1,7 +1,7 @@
 //! Operators on lists of structs: making a list from structs, splitting a list into the arrays of its fields, and
 //! reading elements. A list of structs is stored as one array per scalar or optional in the struct.
 
-use super::{common_struct, formed, made, of_lists, part};
+use super::{common_struct, formed, make_struct, of_lists, part};
 use crate::definition::{ExpansionError, Instantiation, Meaning, NodeHandle, NodeResult, OpDef, ex, param};
 use crate::function::HIGHER_ORDER;
 use crate::id;
@@ -22,7 +22,7 @@ fn taken(g: &mut dyn Instantiation, list: NodeHandle, element: &QType, leaf: Lea
         let of = part(g, list, index)?;
         members.push(taken(g, of, field, leaf)?);
     }
-    if element.as_tuple().is_some() { Ok(made(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
+    if element.as_tuple().is_some() { Ok(make_struct(g, fields, members)?) } else { Ok(formed(g, element, &members)?) }
 }
 
 /// Adds graph nodes for a list in which the result of `make` takes the place of each array.

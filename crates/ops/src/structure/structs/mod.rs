@@ -73,7 +73,7 @@ pub fn formed(g: &mut dyn Expansion, qtype: &QType, members: &[NodeHandle]) -> N
 }
 
 /// Adds graph nodes that make a struct of `members`. If `fields` have names, the struct has these names.
-pub fn made(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
+pub fn make_struct(g: &mut dyn Expansion, fields: &Fields<QType>, members: Vec<NodeHandle>) -> NodeResult {
     let Some(names) = fields.names() else { return g.apply(id::MAKE_TUPLE, &members) };
     let mut operands = vec![g.literal(Value::text(names.joined()))];
     operands.extend(members);
@@ -87,14 +87,14 @@ pub(crate) fn mask(g: &mut dyn Expansion, present: bool) -> NodeHandle {
 
 /// Adds graph nodes for the value that a missing struct of type `qtype` stores: its scalars are zero, and its optionals
 /// are missing.
-pub(crate) fn nothing(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
+pub(crate) fn missing_value(g: &mut dyn Expansion, qtype: &QType) -> NodeResult {
     // The text that spells types bounds how deep they nest.
     match qtype {
         QType::Scalar(scalar) => Ok(g.literal(Value::Scalar(ScalarValue::zero(*scalar)))),
         QType::Optional(scalar) => Ok(g.literal(Value::Missing(*scalar))),
         QType::Tuple(fields) if qtype.element().is_none() => {
-            let members = fields.iter().map(|field| nothing(g, field)).collect::<Result<Vec<_>, _>>()?;
-            if qtype.as_tuple().is_some() { made(g, fields, members) } else { formed(g, qtype, &members) }
+            let members = fields.iter().map(|field| missing_value(g, field)).collect::<Result<Vec<_>, _>>()?;
+            if qtype.as_tuple().is_some() { make_struct(g, fields, members) } else { formed(g, qtype, &members) }
         }
         other => Err(TypeFault::mismatch(format!("a value of type {other} cannot be missing"), None)),
     }
@@ -114,7 +114,7 @@ pub fn optional_parts(
         QType::Tuple(_) if found.as_optional_struct().is_some() => Ok([part(g, x, 0)?, part(g, x, 1)?]),
         QType::Nothing if met.element().is_none() => {
             let of = met.as_optional_struct().unwrap_or(met);
-            Ok([mask(g, false), nothing(g, of)?])
+            Ok([mask(g, false), missing_value(g, of)?])
         }
         QType::Tuple(_) => Err(of_lists(operator, &found)),
         _ => Err(TypeFault::mismatch(format!("{operator} finds no common type for {found} and {met}"), None)),

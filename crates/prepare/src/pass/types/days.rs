@@ -42,7 +42,7 @@ impl UnmarkedOperands {
 impl<'a> Typer<'a> {
     /// Types the operand that is added to or subtracted from a date again, without the marks for a declared type, and puts it in place of the operand
     /// in `given`. `None` if there is a problem, which was reported.
-    pub(super) fn leave_beside_dates(
+    pub(super) fn retype_operand_of_date(
         &mut self,
         model: &mut TypedModel,
         node: NodeId,

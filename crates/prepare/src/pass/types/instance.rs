@@ -63,7 +63,7 @@ impl Instance<'_, '_, '_> {
         let operands: SmallVec<[Id; 4]> = args.iter().map(|arg| id_of(*arg)).collect();
         let mut op = op;
         let types = operands.iter().map(|id| self.model.graph.qtype(*id));
-        if self.typer.registry.get(op).may_be_another(types.clone()) {
+        if self.typer.registry.get(op).is_replaceable(types.clone()) {
             self.typer.registry.get(op).check_count(args.len())?;
             op = self.typer.registry.meant(op, &types.collect::<SmallVec<[&QType; 4]>>());
             if let Meaning::Instantiate(make) = self.typer.registry.get(op).meaning {
@@ -107,7 +107,7 @@ impl Instance<'_, '_, '_> {
             _ if found == *wide => Ok(arg),
             QType::Tuple(fields) if wide.as_tuple().is_some() => {
                 let members = self.members_widened(arg, fields)?;
-                structs::made(self, fields, members)
+                structs::make_struct(self, fields, members)
             }
             QType::Tuple(fields) => {
                 let members = match wide.as_optional_struct() {

@@ -3,7 +3,7 @@
 
 use cembra_runtime::{Excerpt, Scalar};
 use cembra_value::ScalarValue;
-use cembra_value::time_format::{Kind, WrongForm, read_padded_date, read_padded_timestamp};
+use cembra_value::time_format::{MomentKind, TimeFormatError, read_padded_date, read_padded_timestamp};
 
 /// The names of the options.
 const OPTIONS: [&str; 4] = ["delimiter", "decimal", "date_format", "timestamp_format"];
@@ -30,8 +30,8 @@ pub(super) struct WrongOption {
     pub(super) is_of_name: bool,
 }
 
-impl From<WrongForm> for WrongOption {
-    fn from(WrongForm { message, hint }: WrongForm) -> WrongOption {
+impl From<TimeFormatError> for WrongOption {
+    fn from(TimeFormatError { message, hint }: TimeFormatError) -> WrongOption {
         WrongOption { message, hint, is_of_name: false }
     }
 }
@@ -77,11 +77,11 @@ impl TableSpelling {
                 }
             },
             "date_format" => {
-                Kind::Date.check(value, true)?;
+                MomentKind::Date.check(value, true)?;
                 self.dates = Some(value.to_owned());
             }
             _ => {
-                Kind::Timestamp.check(value, true)?;
+                MomentKind::Timestamp.check(value, true)?;
                 self.timestamps = Some(value.to_owned());
             }
         }

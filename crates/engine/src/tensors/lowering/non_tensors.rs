@@ -17,7 +17,7 @@ pub(super) struct TensorDependence {
     pub(super) depends: bool,
     /// True if the node is computed from a tensor by operators that tensors do not have. If a tensor is made from such a node, the last part of the
     /// program computes it, and that part is split again.
-    pub(super) is_later: bool,
+    pub(super) is_after_tensors: bool,
 }
 
 /// The facts that are collected about values that are not tensors, until a program is split into parts.
@@ -66,8 +66,8 @@ impl<'p> NonTensorFacts<'p> {
     }
 
     /// Returns true if `node` is computed from a tensor by operators that tensors do not have.
-    pub(super) fn is_later(&self, node: NodeId) -> bool {
-        self.stages[node.index()].is_later
+    pub(super) fn is_after_tensors(&self, node: NodeId) -> bool {
+        self.stages[node.index()].is_after_tensors
     }
 
     /// Records how `node` depends on tensors.

@@ -6,7 +6,7 @@ use hyper::header::{ACCEPT, HeaderMap};
 
 /// A format of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum RowFormat {
     /// An object, or an array of objects.
     Json,
     /// An object on each line.
@@ -16,22 +16,22 @@ pub(crate) enum Form {
     Csv,
 }
 
-impl Form {
-    pub(crate) const ALL: [Form; 4] = [Form::Json, Form::Lines, Form::Arrow, Form::Csv];
+impl RowFormat {
+    pub(crate) const ALL: [RowFormat; 4] = [RowFormat::Json, RowFormat::Lines, RowFormat::Arrow, RowFormat::Csv];
 
     pub(crate) const fn media_type(self) -> &'static str {
         match self {
-            Form::Json => "application/json",
-            Form::Lines => "application/x-ndjson",
-            Form::Arrow => "application/vnd.apache.arrow.stream",
-            Form::Csv => "text/csv",
+            RowFormat::Json => "application/json",
+            RowFormat::Lines => "application/x-ndjson",
+            RowFormat::Arrow => "application/vnd.apache.arrow.stream",
+            RowFormat::Csv => "text/csv",
         }
     }
 
     /// The value of the header `Content-Type` of an answer in this format.
     pub(crate) const fn content_type(self) -> &'static str {
         match self {
-            Form::Csv => "text/csv; charset=utf-8; header=present",
+            RowFormat::Csv => "text/csv; charset=utf-8; header=present",
             other => other.media_type(),
         }
     }
@@ -40,10 +40,10 @@ impl Form {
     ///
     /// # Errors
     /// If no format has this media type.
-    pub(crate) fn of_request(media_type: &str) -> Result<Form, Problem> {
-        let found = Form::ALL.into_iter().find(|form| form.media_type() == media_type);
+    pub(crate) fn of_request(media_type: &str) -> Result<RowFormat, Problem> {
+        let found = RowFormat::ALL.into_iter().find(|format| format.media_type() == media_type);
         found.ok_or_else(|| {
-            let detail = format!("the body must be one of {}", Form::list());
+            let detail = format!("the body must be one of {}", RowFormat::list());
             Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
         })
     }
@@ -53,7 +53,7 @@ impl Form {
     ///
     /// # Errors
     /// If `Accept` allows no format.
-    pub(crate) fn of_answer(headers: &HeaderMap, request: Form) -> Result<Form, Problem> {
+    pub(crate) fn of_answer(headers: &HeaderMap, request: RowFormat) -> Result<RowFormat, Problem> {
         if !headers.contains_key(ACCEPT) {
             return Ok(request);
         }
@@ -65,21 +65,21 @@ impl Form {
             .map(range)
             .collect();
         let mut best = (0.0, None);
-        // The request's own form comes first, and another one only if it is preferred.
-        for form in [request].into_iter().chain(Form::ALL) {
-            let quality = quality(&ranges, form.media_type());
+        // The request's own format comes first, and another one only if it is preferred.
+        for format in [request].into_iter().chain(RowFormat::ALL) {
+            let quality = quality(&ranges, format.media_type());
             if quality > best.0 {
-                best = (quality, Some(form));
+                best = (quality, Some(format));
             }
         }
         best.1.ok_or_else(|| {
-            let detail = format!("the header `Accept` must allow one of {}", Form::list());
+            let detail = format!("the header `Accept` must allow one of {}", RowFormat::list());
             Problem::new(StatusCode::NOT_ACCEPTABLE, "accept", detail)
         })
     }
 
     fn list() -> String {
-        Form::ALL.map(Form::media_type).join(", ")
+        RowFormat::ALL.map(RowFormat::media_type).join(", ")
     }
 }
 
@@ -111,21 +111,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_answer_has_the_form_that_is_preferred() {
+    fn the_answer_has_the_format_that_is_preferred() {
         let of = |accept: &str, request| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
-            Form::of_answer(&headers, request).ok()
+            RowFormat::of_answer(&headers, request).ok()
         };
-        for request in Form::ALL {
+        for request in RowFormat::ALL {
             assert_eq!(of("*/*", request), Some(request));
-            assert_eq!(of("text/csv", request), Some(Form::Csv));
+            assert_eq!(of("text/csv", request), Some(RowFormat::Csv));
             assert_eq!(of("text/html, image/png", request), None);
-            assert_eq!(of("*/*;q=0.1, application/x-ndjson", request), Some(Form::Lines));
+            assert_eq!(of("*/*;q=0.1, application/x-ndjson", request), Some(RowFormat::Lines));
         }
-        assert_eq!(of("text/*", Form::Json), Some(Form::Csv));
-        assert_eq!(of("application/*", Form::Csv), Some(Form::Json));
-        assert_eq!(of("*/*, application/json;q=0", Form::Json), Some(Form::Lines));
-        assert_eq!(of("application/json;q=0.5, text/csv;q=0.6", Form::Json), Some(Form::Csv));
+        assert_eq!(of("text/*", RowFormat::Json), Some(RowFormat::Csv));
+        assert_eq!(of("application/*", RowFormat::Csv), Some(RowFormat::Json));
+        assert_eq!(of("*/*, application/json;q=0", RowFormat::Json), Some(RowFormat::Lines));
+        assert_eq!(of("application/json;q=0.5, text/csv;q=0.6", RowFormat::Json), Some(RowFormat::Csv));
     }
 }
