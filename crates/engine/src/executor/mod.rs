@@ -357,7 +357,7 @@ impl Executable {
 
     /// Sets `options` for all later runs with `context` and `memory`, in place of all options that were set before.
     pub fn set_run_options(&self, options: &RunOptions, context: &mut Context, memory: &mut WholeMemory) {
-        options.end_runs(context);
+        options.end_runs(&memory.options, context);
         let limits = options.run_limits().map(|limits| self.limits.within(limits));
         limits.as_ref().unwrap_or(&self.limits).hold_in(context);
         memory.options = limits.into_iter().fold(options.clone(), RunOptions::limits);

@@ -53,8 +53,9 @@ impl WholeMemory {
 
     /// Sets the token that cancels later runs; `None` removes it. All other options of runs stay.
     pub fn set_cancellation(&mut self, token: Option<Cancellation>, context: &mut Context) {
-        self.options = std::mem::take(&mut self.options).cancellation(token);
-        self.options.end_runs(context);
+        let options = self.options.clone().cancellation(token);
+        options.end_runs(&self.options, context);
+        self.options = options;
     }
 }
 

@@ -45,8 +45,18 @@ impl RunOptions {
 
     /// Makes the default options: a run has one thread, and nothing ends it early.
     #[must_use]
-    pub fn new() -> Self {
-        RunOptions::default()
+    pub const fn new() -> Self {
+        RunOptions {
+            cancellation: None,
+            deadline: None,
+            time_limit: None,
+            threads: None,
+            limits: None,
+            on_error: None,
+            rows: None,
+            strip_rows: None,
+            keep_failures: None,
+        }
     }
 
     /// Ends runs with the fault `cancelled` once the token is cancelled; `None` removes an earlier token.
@@ -149,8 +159,13 @@ impl RunOptions {
         }
     }
 
-    /// Sets the token and the time limit of later runs in `context`.
-    pub(crate) fn end_runs(&self, context: &mut Context) {
+    /// Sets the token and the time limit of later runs in `context`, which has those of the options `before`.
+    pub(crate) fn end_runs(&self, before: &RunOptions, context: &mut Context) {
+        // A caller that sets the same time limit before each run keeps the record that the clock watches.
+        let has_token = |options: &RunOptions| options.cancellation.is_some() || options.deadline.is_some();
+        if self.time_limit == before.time_limit && !has_token(self) && !has_token(before) {
+            return;
+        }
         let token = self.token_until(self.deadline);
         match self.time_limit {
             None => context.set_cancellation(token),

@@ -5,7 +5,7 @@ mod reload;
 mod version;
 
 pub(crate) use reload::Watcher;
-pub(crate) use version::ModelVersion;
+pub(crate) use version::{ModelVersion, QUICK_LIMIT};
 
 use crate::arguments::Settings;
 use crate::metrics::{Metrics, ReloadResult};

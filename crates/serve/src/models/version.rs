@@ -13,6 +13,10 @@ use std::time::{Duration, Instant, SystemTime};
 /// The digits of a hash that answers show.
 const DIGITS: usize = 16;
 
+/// The most time that a row may take on the thread of a connection, where other requests wait for it. A row that takes longer is evaluated once more,
+/// on a thread of its own.
+pub(crate) const QUICK_LIMIT: Duration = Duration::from_millis(5);
+
 /// The factor by which the tests of a model may take longer than a request.
 const TEST_FACTOR: u32 = 3;
 
@@ -58,11 +62,12 @@ impl ModelVersion {
         let start = Instant::now();
         // The threads of connections, and as many for rows that take long.
         let most = 2 * settings.threads;
+        let quick = RunOptions::new().time_limit(settings.arguments.time_limit.min(QUICK_LIMIT));
         let (executor, rows) = match model.json_executor(&options) {
-            Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most).into())),
+            Ok(json) => (json.executor().clone(), Rows::OnePass(Pool::with_most(json, most).run_options(quick).into())),
             Err(error) => {
                 let Ok(executor) = model.executor_between(&JsonRows, &Json, &options) else { return Err(error) };
-                (executor.executor().clone(), Rows::ByValue(Pool::with_most(executor, most).into()))
+                (executor.executor().clone(), Rows::ByValue(Pool::with_most(executor, most).run_options(quick).into()))
             }
         };
         let batch = executor.batch();
@@ -85,16 +90,16 @@ impl ModelVersion {
         })
     }
 
-    /// Evaluates one row, a JSON object, and returns the outputs as a JSON object.
-    pub(crate) fn run(&self, text: &str, options: &RunOptions) -> Result<String, Error> {
+    /// Evaluates one row, a JSON object, and returns the outputs as a JSON object. Without `options`, the time limit is [`QUICK_LIMIT`].
+    pub(crate) fn run(&self, text: &str, options: Option<&RunOptions>) -> Result<String, Error> {
         let start = Instant::now();
         let made = match &self.rows {
             Rows::OnePass(pool) => pool.with(|executor| {
-                executor.set_run_options(options);
+                options.into_iter().for_each(|options| executor.set_run_options(options));
                 executor.run(text)
             }),
             Rows::ByValue(pool) => pool.with(|executor| {
-                executor.set_run_options(options);
+                options.into_iter().for_each(|options| executor.set_run_options(options));
                 let mut outputs = Map::new();
                 executor.listen(&JsonRow::parse(text)?, &mut outputs)?;
                 Ok(Value::Object(outputs).to_string())

@@ -4,17 +4,13 @@
 use super::body::WholeBody;
 use super::{BodyReading, CancelOnDrop};
 use crate::answer::{Answer, whole};
-use crate::models::ModelVersion;
+use crate::models::{ModelVersion, QUICK_LIMIT};
 use crate::problem::Problem;
 use crate::state::State;
 use cembra::json::JsonRow;
 use cembra::{Cancellation, Error, FaultKind, RunOptions};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The most time that a row may take on the thread of a connection, where other requests wait for it. A row that takes longer is evaluated once more,
-/// on a thread of its own.
-const HERE: Duration = Duration::from_millis(5);
 
 /// The bytes of a row above which reading it alone takes too long for the thread of a connection.
 const LARGE: usize = 256 << 10;
@@ -44,9 +40,9 @@ async fn evaluated(state: &Arc<State>, served: &Arc<ModelVersion>, body: WholeBo
 
 /// Evaluates a row on this thread. `None` if it takes too long for that.
 fn here(served: &ModelVersion, text: &str, limit: Duration) -> Option<Result<String, Error>> {
-    let made = served.run(text, &RunOptions::new().time_limit(limit.min(HERE)));
+    let made = served.run(text, None);
     let is_late = made.as_ref().is_err_and(|error| error.fault_kind() == Some(FaultKind::Deadline));
-    if is_late && limit > HERE {
+    if is_late && limit > QUICK_LIMIT {
         served.set_slow(true);
         return None;
     }
@@ -69,7 +65,7 @@ async fn elsewhere(
         let _computing = computing;
         let text = str::from_utf8(&body).unwrap_or_default();
         let start = Instant::now();
-        let made = served.run(text, &RunOptions::new().time_limit(limit).cancellation(token));
+        let made = served.run(text, Some(&RunOptions::new().time_limit(limit).cancellation(token)));
         if text.len() <= LARGE {
             served.set_slow(start.elapsed() > QUICK);
         }
