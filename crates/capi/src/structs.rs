@@ -158,7 +158,9 @@ impl<'a> Source<'a> {
         }
         let known: Vec<&str> = self.members.iter().filter_map(|member| member.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        Err(Failure::values(format!("{place} is {of}, but the struct has no field `{name}`; fields of the struct: {known}")))
+        Err(Failure::values(format!(
+            "{place} is {of}, but the struct has no field `{name}`; fields of the struct: {known}"
+        )))
     }
 
     /// Writes the values over `value`. It has the type `of`; in a list, each scalar is an array with one element per item.

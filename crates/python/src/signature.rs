@@ -323,7 +323,8 @@ impl ArgumentType {
             ArgumentType::Nothing => Ok(None),
             ArgumentType::Type(qtype) => Ok(Some(qtype)),
             ArgumentType::Missing => {
-                let hint = format!("declare the type, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
+                let hint =
+                    format!("declare the type, as in `input {name}: f64?`, or give `types={{\"{name}\": \"f64?\"}}`");
                 Err(errors::types(format!(
                     "input `{name}` has no type, because the argument None does not give it one: {hint}"
                 )))

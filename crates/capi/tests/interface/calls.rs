@@ -542,7 +542,10 @@ fn evaluations_end_by_token_deadline_and_limit() {
 #[test]
 fn a_panic_is_an_error() {
     let error = border(|| panic!("row {} of none", 7)).expect("an error");
-    assert_eq!((code(&error), message(&error)), ("internal", "cembra has a defect, so there is no result: row 7 of none"));
+    assert_eq!(
+        (code(&error), message(&error)),
+        ("internal", "cembra has a defect, so there is no result: row 7 of none")
+    );
 }
 
 #[test]

@@ -427,9 +427,14 @@ fn lists_that_do_not_fit_are_refused() {
     refused(&[price, member("count", ARRAY, 8), sku], "values", &format!("{is} an array"));
     refused(&[price, member("count", STRUCT, 8), sku], "values", &format!("{is} a struct"));
     refused(&[price, member("count", 99, 8), sku], "argument", "99 is not a CEMBRA_KIND_* of a field");
-    let lacks = "input `items.sku` is text, but the struct has no field `sku`; fields of the struct: price, count, shelf";
+    let lacks =
+        "input `items.sku` is text, but the struct has no field `sku`; fields of the struct: price, count, shelf";
     refused(&[price, count, shelf], "values", lacks);
-    refused(&[], "values", "input `items.price` is f64, but the struct has no field `price`; fields of the struct: none");
+    refused(
+        &[],
+        "values",
+        "input `items.price` is f64, but the struct has no field `price`; fields of the struct: none",
+    );
     let no_offset = "input `items.price` has an offset that does not fit into the address space";
     refused(&[member("price", F64, usize::MAX - 7), count, sku], "argument", no_offset);
     refused(&[optional("price", F64, 0, usize::MAX), count, sku], "argument", no_offset);
