@@ -281,7 +281,7 @@ fn compile_time_of_patterns() {
     let start = std::time::Instant::now();
     let error = model.compile(&Options::default().backend(Backend::Interpreter).limits(limits)).expect_err("no time");
     assert_exceeds(&error, &limits, Limit::CompileTime);
-    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
