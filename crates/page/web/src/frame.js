@@ -7,6 +7,8 @@ const LEFT = 52;
 const TOP = 24;
 const ROW = 22;
 const CHARACTER = 6.7;
+// A frame of more slots is drawn after the page was shown.
+const MOST_AT_ONCE = 400;
 
 /** The panel of the frame. */
 export class Frame {
@@ -37,6 +39,14 @@ export class Frame {
   update() {
     const { frame } = this.state.data;
     if (frame === null) return;
+    if (frame.slots.length <= MOST_AT_ONCE) return this.#draw(frame);
+    // A page with another frame may be there by then, and has drawn it or will.
+    const draw = () => this.state.data.frame === frame && this.#draw(frame);
+    if (window.requestIdleCallback) requestIdleCallback(draw, { timeout: 1000 });
+    else setTimeout(draw, 200);
+  }
+
+  #draw(frame) {
     const slots = [...frame.slots].sort((a, b) => a.from - b.from || a.offset - b.offset);
     this.width = this.scroller.clientWidth;
     const steps = Math.max(frame.steps, ...slots.map((slot) => slot.to + 1), 1);

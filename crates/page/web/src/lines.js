@@ -1,11 +1,13 @@
-// The lines of one stage. Stages of more than 2,000 lines are built in blocks, when a block comes near the view.
+// The lines of one stage, in blocks. The browser lays out a block when it comes near the view. Stages of more than 1,000 lines are built only then, too, so
+// that the browser's search finds nothing in the rest. Stages of more than 500 lines have no colours, because these multiply the elements.
 
 import { Composite } from "./composite.js";
 import { html, newId } from "./dom.js";
 
 const LINE = 20;
 const BLOCK = 250;
-const MOST_AT_ONCE = 2000;
+const MOST_AT_ONCE = 1000;
+const MOST_COLOURED = 500;
 // A place of the frame, an operator, a value of a graph or of the code generator, a type, and the offset of an instruction.
 const TOKEN = new RegExp([
   /(\[0x[0-9a-f]+\])/, /(\b[a-z_]+(?:\.[a-z_0-9]+)+)/, /(%\d+|\bv\d+\b|\bblock\d+\b)/,
@@ -74,20 +76,20 @@ export class Lines {
   }
 
   #build() {
+    for (let start = 0; start < this.lines.length; start += BLOCK) {
+      const block = html("div", { class: "block", role: "presentation", "data-block": this.#blocks.length });
+      block.style.height = `${Math.min(BLOCK, this.lines.length - start) * LINE}px`;
+      this.#blocks.push(block);
+    }
+    this.inner.append(...this.#blocks);
     if (this.lines.length <= MOST_AT_ONCE) {
-      this.inner.append(...this.lines.map((_, index) => this.#line(index, true)));
+      this.#blocks.forEach((_, number) => this.#fill(number));
       return;
     }
     this.#observer = new IntersectionObserver((entries) => {
       for (const { isIntersecting, target } of entries) if (isIntersecting) this.#fill(Number(target.dataset.block));
     }, { root: this.root, rootMargin: "1000px" });
-    for (let start = 0; start < this.lines.length; start += BLOCK) {
-      const block = html("div", { role: "presentation", "data-block": this.#blocks.length });
-      block.style.height = `${Math.min(BLOCK, this.lines.length - start) * LINE}px`;
-      this.#blocks.push(block);
-      this.inner.append(block);
-      this.#observer.observe(block);
-    }
+    for (const block of this.#blocks) this.#observer.observe(block);
   }
 
   #fill(number) {
@@ -95,8 +97,10 @@ export class Lines {
     if (block === undefined || block.firstChild) return;
     const start = number * BLOCK;
     const end = Math.min(start + BLOCK, this.lines.length);
-    for (let index = start; index < end; index += 1) block.append(this.#line(index, false));
-    for (let index = start; index < end; index += 1) this.composite.paint(index);
+    const coloured = this.lines.length <= MOST_COLOURED;
+    for (let index = start; index < end; index += 1) block.append(this.#line(index, coloured));
+    // The first lines are built before there is anything to paint.
+    for (let index = start; index < end; index += 1) this.composite?.paint(index);
   }
 
   #line(index, coloured) {
