@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, DictionaryArray, DurationMicrosecondArray,
     FixedSizeListArray, Float32Array, Float64Array, GenericBinaryArray, GenericByteViewArray, GenericStringArray,
     Int32Array, Int64Array, LargeListArray, ListArray, OffsetSizeTrait, PrimitiveArray, StringViewArray,
-    TimestampMicrosecondArray, UInt64Array,
+    TimestampMicrosecondArray, UInt64Array, new_null_array,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
@@ -427,6 +427,9 @@ pub fn relaid(array: &ArrayRef, wanted: &DataType, room: &OutputRoom) -> Result<
         Ok(Some((OffsetBuffer::new(ends.into()), Buffer::from_vec(made))))
     }
     fn texts<O: OffsetSizeTrait>(array: &StringViewArray, room: &OutputRoom) -> Result<Option<ArrayRef>, Error> {
+        if array.null_count() == array.len() {
+            return Ok(Some(new_null_array(&GenericStringArray::<O>::DATA_TYPE, array.len())));
+        }
         let Some((ends, bytes)) = plain::<O, _>(array, room)? else { return Ok(None) };
         // SAFETY: STRING-VIEW: the views are UTF-8, and each string ends where the next begins.
         Ok(Some(Arc::new(unsafe { GenericStringArray::new_unchecked(ends, bytes, array.nulls().cloned()) })))

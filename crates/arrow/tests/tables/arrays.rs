@@ -271,6 +271,9 @@ fn strings_that_rows_share_are_counted_before_they_are_copied() {
     assert!(is_limit(relaid(&views, &DataType::Utf8, &room).unwrap_err()));
     // A refused copy claims no bytes.
     assert!(relaid(&views.slice(0, 1_000), &DataType::Utf8, &room).unwrap().is_some());
+    let missing: ArrayRef = Arc::new(StringViewArray::from(vec![None::<&str>; 3]));
+    let laid_out = relaid(&missing, &DataType::LargeUtf8, &room).unwrap().unwrap();
+    assert_eq!((laid_out.data_type(), laid_out.null_count()), (&DataType::LargeUtf8, 3));
 }
 
 #[test]

@@ -4,9 +4,9 @@
 use super::RowFormat;
 use super::rows::Evaluated;
 use crate::problem::RowError;
-use arrow_array::{ArrayRef, RecordBatch, StringViewArray};
+use arrow_array::{ArrayRef, RecordBatch, StringViewArray, new_null_array};
 use arrow_ipc::writer::StreamWriter;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use cembra::{QType, Scalar};
 use cembra_table::error::{DataCode, DataError};
 use cembra_table::sink::{Encoder, Frame, TextForm, WriteOptions, plain};
@@ -177,13 +177,18 @@ impl RowRange<'_> {
 
     /// The rows with the column of errors.
     fn with_errors(&self, schema: &SchemaRef) -> Result<RecordBatch, DataError> {
-        let mut messages = vec![None; self.rows.num_rows()];
-        for (row, error) in self.failures {
-            messages[row - self.before] = Some(error.message.as_str());
-        }
-        let errors: ArrayRef = Arc::new(StringViewArray::from(messages));
+        let rows = self.rows.num_rows();
+        let errors: ArrayRef = if self.failures.is_empty() {
+            new_null_array(&DataType::Utf8View, rows)
+        } else {
+            let mut messages = vec![None; rows];
+            for (row, error) in self.failures {
+                messages[row - self.before] = Some(error.message.as_str());
+            }
+            Arc::new(StringViewArray::from(messages))
+        };
         let columns = self.rows.columns().iter().cloned().chain([errors]).collect();
-        cembra_table::batch(schema, columns, self.rows.num_rows())
+        cembra_table::batch(schema, columns, rows)
     }
 }
 
