@@ -15,12 +15,13 @@ const NEVER: [&str; 8] =
     ["so many", "as said", "is told", "nobody", "lies on", "lies otherwise", "lies beside", "lies there"];
 
 /// The number of doc comments per crate that begin with a word of [`FIRST`]. A number may only become smaller.
-const MOST: [(&str, usize); 27] = [
+const MOST: [(&str, usize); 28] = [
     ("array", 1),
     ("arrow", 0),
     ("capi", 0),
     ("cembra", 2),
     ("cli", 0),
+    ("datafusion", 0),
     ("derive", 0),
     ("engine", 0),
     ("expr", 0),
