@@ -11,8 +11,8 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::scalar::ScalarValue;
 
-/// The type to which a query converts an argument of the type `given` for the input `input`: `NULL` without a type, and integers of another width, become
-/// the input's type. The conversion of integers is checked, so it never changes a value. Any other argument stays as it is.
+/// The type to which a query converts an argument of the type `given` for the input `input`: `NULL` without a type, and integers of another width,
+/// become the input's type. The conversion of integers is checked, so it never changes a value. Any other argument stays as it is.
 pub(crate) fn coerced(input: &Field, given: &DataType) -> DataType {
     let own = || data_type_with(&input.qtype, Strings::Views).unwrap_or_else(|| given.clone());
     let is_narrowed = |own: &DataType| given.is_integer() && own.is_integer() && !fits(input, given);
@@ -56,8 +56,8 @@ fn fits(input: &Field, given: &DataType) -> bool {
     }
 }
 
-/// Converts an argument to the model's input. A constant is given once for all rows if the input is a scalar, and repeated for each of `rows` rows if it is a
-/// list or a struct.
+/// Converts an argument to the model's input. A constant is given once for all rows if the input is a scalar, and repeated for each of `rows` rows if
+/// it is a list or a struct.
 ///
 /// # Errors
 /// If a constant is not a value of the input's type, or cannot be repeated.

@@ -1,7 +1,7 @@
-//! Several fields of one call are one call: a rule for physical plans. DataFusion's own elimination of common expressions finds the call, but its rules
-//! that move accesses to fields towards the data write it again for each field.
+//! A rule for physical plans that evaluates a call once if a query reads several of its fields. DataFusion finds such common calls itself, but its
+//! rules that move accesses to fields towards the data write the call again for each field.
 
-use crate::scope::of_cembra;
+use crate::function::CembraFunction;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
@@ -80,12 +80,13 @@ fn split(projection: &ProjectionExec) -> Result<Option<Arc<dyn ExecutionPlan>>> 
     Ok(Some(Arc::new(ProjectionExec::try_new(above, below)?)))
 }
 
-/// The call of a model of which `expr` is a field, or a field of a field. Such an expression is evaluated for all rows, unlike one in a branch of `CASE`.
+/// The call of a model of which `expr` is a field, or a field of a field. Such an expression is evaluated for all rows, unlike one in a branch of
+/// `CASE`.
 fn call_of_field(expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let (mut expr, mut is_field) = (expr, false);
     loop {
         let call = (expr.as_ref() as &dyn Any).downcast_ref::<ScalarFunctionExpr>()?;
-        if of_cembra(call.fun()).is_some() {
+        if CembraFunction::of(call.fun()).is_some() {
             return is_field.then(|| expr.clone());
         }
         let inner: &dyn Any = call.fun().inner().as_ref();

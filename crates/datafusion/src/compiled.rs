@@ -1,7 +1,7 @@
 //! A model that is compiled for the types of its arguments: the batch that evaluates it, and the types that it returns.
 
 use crate::arguments::argument;
-use crate::function::FunctionOptions;
+use crate::options::FunctionOptions;
 use cembra::errors::{Code, Diagnostic};
 use cembra::{Batch, Field, Model, OnError, Options, QType, RunOptions, Scalar};
 use cembra_arrow::{Argument, Strings, array_with, data_type_with, with_columns};
@@ -21,7 +21,8 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles the model of the function `name`, whose parameters are the inputs with the names `parameters`. Inputs without a declared type have the types
+    /// Compiles the model of the function `name`, whose parameters are the inputs with the names `parameters`. Inputs without a declared type have
+    /// the types
     /// `types`, which are named by the inputs.
     ///
     /// # Errors

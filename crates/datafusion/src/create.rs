@@ -1,7 +1,8 @@
 //! `CREATE FUNCTION .. LANGUAGE cembra AS '<model>'`: models as functions that SQL defines.
 
 use crate::error;
-use crate::function::{CembraFunction, FunctionOptions};
+use crate::function::CembraFunction;
+use crate::options::FunctionOptions;
 use async_trait::async_trait;
 use cembra::errors::{Code, Diagnostic};
 use cembra::{Model, QType};
@@ -33,8 +34,8 @@ const LANGUAGE: &str = "cembra";
 /// # }
 /// ```
 ///
-/// The arguments name the model's inputs, in any order. An input that the model declares must accept the argument's type; another input has the argument's
-/// type, and may be `NULL`. The model must have one output, of the type that `RETURNS` names. A model of SQL can use no files.
+/// The arguments name the model's inputs, in any order. An input that the model declares must accept the argument's type; another input has the
+/// argument's type, and may be `NULL`. The model must have one output, of the type that `RETURNS` names. A model of SQL can use no files.
 #[derive(Clone, Debug, Default)]
 pub struct CreateFunctions {
     options: FunctionOptions,

@@ -1,7 +1,8 @@
-//! All models of a folder as functions, and their replacement when files change.
+//! The models of a folder as functions, and their replacement when files change.
 
 use crate::error;
-use crate::function::{CembraFunction, FunctionOptions};
+use crate::function::CembraFunction;
+use crate::options::FunctionOptions;
 use cembra::{Model, ModelSet, Reload};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
@@ -41,8 +42,8 @@ pub fn register_folder(
 }
 
 impl FunctionFolder {
-    /// Reads changed files, and registers their functions in `ctx`. Queries that are planned already keep their functions. A file with errors leaves its
-    /// function in place, and is in the result.
+    /// Reads changed files, and registers their functions in `ctx`. Queries that are planned already keep their functions. A file with errors leaves
+    /// its function in place, and is in the result.
     ///
     /// # Errors
     /// If the folder cannot be read; no function changes then.

@@ -3,18 +3,19 @@
 use crate::arguments::{check, coerced};
 use crate::compiled::Compiled;
 use crate::error;
+use crate::options::FunctionOptions;
 use crate::scope::QueryScope;
 use cembra::errors::{Code, Diagnostic};
-use cembra::operators::Registry;
-use cembra::{Limits, Model, OnError, QType, RunOptions};
+use cembra::{Model, QType, RunOptions};
 use cembra_arrow::input_type;
 use datafusion::arrow::array::new_empty_array;
 use datafusion::arrow::datatypes::{DataType, Field as ArrowField, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,48 +23,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The most lists of argument types for which a function keeps compiled code. The oldest is dropped first.
 const MOST_COMPILED: usize = 16;
 
-/// Options of a function: what happens to rows that fail, the limits of its evaluations, and the operators that its model may use.
-#[derive(Clone, Debug)]
-pub struct FunctionOptions {
-    pub(crate) on_error: OnError,
-    pub(crate) limits: Limits,
-    pub(crate) registry: &'static Registry,
-}
-
-impl Default for FunctionOptions {
-    /// A row that fails ends the query, limits are the library's, and operators the standard ones.
-    fn default() -> Self {
-        FunctionOptions { on_error: OnError::Fail, limits: Limits::default(), registry: Registry::standard() }
-    }
-}
-
-impl FunctionOptions {
-    /// Makes the outputs of rows that fail `NULL`; the query goes on.
-    #[must_use]
-    pub fn null_on_error(self) -> Self {
-        FunctionOptions { on_error: OnError::Missing, ..self }
-    }
-
-    /// Sets the limits of compiling and of each batch of rows.
-    #[must_use]
-    pub fn limits(self, limits: Limits) -> Self {
-        FunctionOptions { limits, ..self }
-    }
-
-    /// Sets the operators that the model may use. It must be the registry that the model was read with.
-    #[must_use]
-    pub fn registry(self, registry: &'static Registry) -> Self {
-        FunctionOptions { registry, ..self }
-    }
-}
-
 /// The model compiled for these types of the inputs that it does not declare.
 type ByTypes = (Vec<QType>, Arc<Compiled>);
 
 /// A model as a scalar function. Its arguments are the model's inputs in the order of the text; at the end, inputs with a default may be left out.
 ///
-/// Two functions are equal if their names, the texts of their models with all used files, and their options are equal. Queries that were planned with a
-/// function keep it when another one is registered under its name.
+/// Two functions are equal if their names, the texts of their models with all used files, and their options are equal. Queries that were planned with
+/// a function keep it when another one is registered under its name.
 #[derive(Clone)]
 pub struct CembraFunction {
     name: String,
@@ -80,7 +46,7 @@ pub struct CembraFunction {
     identity: blake3::Hash,
     /// The model compiled for lists of types, at most [`MOST_COMPILED`].
     compiled: Arc<Mutex<Vec<ByTypes>>>,
-    /// What the function shares with the query that calls it; `None` outside of queries, and in sessions without scopes.
+    /// The scope of the query that calls the function; `None` outside of queries, and in sessions without the rules.
     scope: Option<Arc<QueryScope>>,
 }
 
@@ -95,8 +61,8 @@ impl CembraFunction {
             .map_err(|error| error::of_text(error, &model))
     }
 
-    /// Returns `model` as a function whose arguments are the inputs `parameters`, in this order. Inputs without a declared type have the type that `types`
-    /// gives to their name, or else the type of the argument.
+    /// Returns `model` as a function whose arguments are the inputs `parameters`, in this order. Inputs without a declared type have the type that
+    /// `types` gives to their name, or else the type of the argument.
     pub(crate) fn with_parameters(
         name: &str,
         model: Model,
@@ -127,18 +93,24 @@ impl CembraFunction {
         Ok(made)
     }
 
+    /// The function of a model that `function` is; `None` for another function.
+    pub(crate) fn of(function: &ScalarUDF) -> Option<&CembraFunction> {
+        let inner: &dyn Any = function.inner().as_ref();
+        inner.downcast_ref()
+    }
+
     /// The model.
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
-    /// The same function in a query with this scope.
+    /// Returns the function for a query with this scope.
     pub(crate) fn in_scope(&self, scope: Arc<QueryScope>) -> CembraFunction {
         CembraFunction { scope: Some(scope), ..self.clone() }
     }
 
-    /// What the function shares with its query; `None` outside of a query.
+    /// The scope of the function's query; `None` outside of a query.
     pub(crate) fn scope(&self) -> Option<&Arc<QueryScope>> {
         self.scope.as_ref()
     }

@@ -1,5 +1,5 @@
-//! Models as functions of [DataFusion](https://datafusion.apache.org): a model is compiled once to native code and evaluated on the columns of a query,
-//! without copies. The results are those of every other way to run the model.
+//! Models as functions of [DataFusion](https://datafusion.apache.org): a model is compiled once to native code and evaluated on the columns of a
+//! query, without copies. The results are those of every other way to run the model.
 //!
 //! ```
 //! use datafusion::prelude::SessionContext;
@@ -18,9 +18,9 @@
 //! # }
 //! ```
 //!
-//! A model's inputs are the function's arguments, in the order of the text. A model with several outputs returns a struct. [`FunctionOptions`] sets what
-//! happens to rows that fail, and limits; [`register_folder`] registers all models of a folder; [`CreateFunctions`] adds `CREATE FUNCTION .. LANGUAGE
-//! cembra` to SQL.
+//! A model's inputs are the function's arguments, in the order of the text. A model with several outputs returns a struct. [`FunctionOptions`] sets
+//! what happens to rows that fail, and limits; [`register_folder`] registers all models of a folder; [`CreateFunctions`] adds `CREATE FUNCTION ..
+//! LANGUAGE cembra` to SQL.
 
 mod arguments;
 mod common_calls;
@@ -29,15 +29,18 @@ mod create;
 mod error;
 mod folder;
 mod function;
+mod options;
 mod scope;
+mod scope_rules;
 
 pub use create::CreateFunctions;
 pub use error::model_error;
 pub use folder::{FunctionFolder, register_folder};
-pub use function::{CembraFunction, FunctionOptions};
+pub use function::CembraFunction;
+pub use options::FunctionOptions;
 
 use crate::common_calls::CommonCallRule;
-use crate::scope::{ScopeRootRule, ScopeRule};
+use crate::scope_rules::{ScopeRootRule, ScopeRule};
 use cembra::operators::Registry;
 use cembra::program::{Folder, Sources};
 use cembra::{Limits, Model};
@@ -47,8 +50,8 @@ use datafusion::logical_expr::ScalarUDF;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads the model file at `path` and returns it as a function with default options. The function's name is the file's name without `.cem`. Files that
-/// the model uses must be in the same folder or its subfolders.
+/// Reads the model file at `path` and returns it as a function with default options. The function's name is the file's name without `.cem`. Files
+/// that the model uses must be in the same folder or its subfolders.
 ///
 /// # Errors
 /// If a file cannot be read, or the model is not valid.
