@@ -86,8 +86,9 @@ fn call_of_field(expr: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> 
     let (mut expr, mut is_field) = (expr, false);
     loop {
         let call = (expr.as_ref() as &dyn Any).downcast_ref::<ScalarFunctionExpr>()?;
-        if CembraFunction::of(call.fun()).is_some() {
-            return is_field.then(|| expr.clone());
+        if let Some(function) = CembraFunction::of(call.fun()) {
+            // Each call of an impure function is a call of its own.
+            return (is_field && function.is_immutable()).then(|| expr.clone());
         }
         let inner: &dyn Any = call.fun().inner().as_ref();
         if !inner.is::<GetFieldFunc>() {

@@ -22,8 +22,7 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     /// Compiles the model of the function `name`, whose parameters are the inputs with the names `parameters`. Inputs without a declared type have
-    /// the types
-    /// `types`, which are named by the inputs.
+    /// the types in `types`, by name.
     ///
     /// # Errors
     /// If the model cannot be compiled with these types, or an output has no type of Arrow.

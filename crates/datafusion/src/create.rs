@@ -96,7 +96,11 @@ impl CreateFunctions {
             model_types.push(Arc::new(ArrowField::new(&name.value, argument.data_type.clone(), true)));
         }
         let given = |input: &Arc<str>| parameters.contains(input);
-        let lacking = model.program().inputs.iter().find(|input| !given(&input.name) && input.default.is_none());
+        let lacking = model
+            .program()
+            .inputs
+            .iter()
+            .find(|input| !given(&input.name) && input.default.is_none() && !input.is_empty_by_default);
         if let Some(input) = lacking {
             let message = format!("function `{name}` has no argument for the input `{}` of its model", input.name);
             return Err(problem(Code::Arguments, message, "name each input without a default as an argument"));

@@ -24,11 +24,8 @@ pub fn register_folder(
     options: FunctionOptions,
 ) -> Result<FunctionFolder> {
     let FunctionOptions { registry, limits, .. } = options;
-    let make = move |name: &str, model: &Model| {
-        let parameters = model.program().inputs.iter().map(|input| input.name.clone()).collect();
-        let function = CembraFunction::with_parameters(name, model.clone(), parameters, Vec::new(), options.clone())?;
-        Ok(ScalarUDF::from(function))
-    };
+    let make =
+        move |name: &str, model: &Model| Ok(ScalarUDF::from(CembraFunction::of_model(name, model, options.clone())?));
     let external = |error: cembra::Error| DataFusionError::External(Box::new(error));
     let set = ModelSet::load_within(path, registry, &limits, make).map_err(external)?;
     if let Some(failed) = set.reload().map_err(external)?.failed.into_iter().next() {

@@ -56,9 +56,17 @@ impl CembraFunction {
     /// # Errors
     /// If the types of all inputs are declared and the model cannot be compiled.
     pub fn new(name: &str, model: Model, options: FunctionOptions) -> Result<CembraFunction> {
+        CembraFunction::of_model(name, &model, options).map_err(|error| error::of_text(error, &model))
+    }
+
+    /// Returns `model` as a function, like [`CembraFunction::new`], with the library's own error.
+    pub(crate) fn of_model(
+        name: &str,
+        model: &Model,
+        options: FunctionOptions,
+    ) -> Result<CembraFunction, cembra::Error> {
         let parameters = model.program().inputs.iter().map(|input| input.name.clone()).collect();
         CembraFunction::with_parameters(name, model.clone(), parameters, Vec::new(), options)
-            .map_err(|error| error::of_text(error, &model))
     }
 
     /// Returns `model` as a function whose arguments are the inputs `parameters`, in this order. Inputs without a declared type have the type that
@@ -78,8 +86,7 @@ impl CembraFunction {
         let least = parameters.len() - parameters.iter().rev().take_while(|name| has_default(name)).count();
         let is_typed =
             inputs.iter().all(|input| input.qtype.is_some() || types.iter().any(|(name, _)| *name == input.name));
-        let is_pure = model.program().externs.is_empty();
-        let volatility = if is_pure { Volatility::Immutable } else { Volatility::Volatile };
+        let volatility = if is_pure(&model, &options) { Volatility::Immutable } else { Volatility::Volatile };
         let signature = Signature::user_defined(volatility);
         let names = parameters.iter().map(|name| name.to_string()).collect();
         let signature = signature.clone().with_parameter_names(names).unwrap_or(signature);
@@ -113,6 +120,11 @@ impl CembraFunction {
     /// The scope of the function's query; `None` outside of a query.
     pub(crate) fn scope(&self) -> Option<&Arc<QueryScope>> {
         self.scope.as_ref()
+    }
+
+    /// True if equal arguments always give equal results.
+    pub(crate) fn is_immutable(&self) -> bool {
+        self.signature.volatility == Volatility::Immutable
     }
 
     /// The options of an evaluation that begins now.
@@ -161,7 +173,8 @@ impl CembraFunction {
                 return Some(qtype.clone());
             }
             let at = self.parameters.iter().position(|parameter| parameter == name)?;
-            fields.get(at).and_then(|field| input_type(field))
+            // Optional also for a column without nulls, so that the function returns the same type for both.
+            fields.get(at).and_then(|field| input_type(&field.as_ref().clone().with_nullable(true)))
         };
         let untyped = self.model.program().inputs.iter().filter(|input| input.qtype.is_none());
         let types: Vec<(Arc<str>, QType)> =
@@ -179,6 +192,13 @@ impl CembraFunction {
         all.push((key, made.clone()));
         Ok(made)
     }
+}
+
+/// True if the model's text names no operator that is impure: such an operator may give another result, or have another effect, each time.
+fn is_pure(model: &Model, options: &FunctionOptions) -> bool {
+    let is_named = |name| model.program().graph.find_name(name).is_some();
+    let mut impure = options.registry.iter().filter(|(_, def)| def.overloads().iter().any(|overload| !overload.pure));
+    !impure.any(|(_, def)| is_named(def.name))
 }
 
 /// Nullable columns of these types.
@@ -263,8 +283,8 @@ impl ScalarUDFImpl for CembraFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_pure = self.signature.volatility == Volatility::Immutable;
-        let are_constants = is_pure && args.args.iter().all(|given| matches!(given, ColumnarValue::Scalar(_)));
+        let are_constants =
+            self.is_immutable() && args.args.iter().all(|given| matches!(given, ColumnarValue::Scalar(_)));
         if args.number_rows == 0 {
             // Constants without rows are not evaluated: they may fail, and no row asks for them.
             return Ok(ColumnarValue::Array(new_empty_array(args.return_field.data_type())));

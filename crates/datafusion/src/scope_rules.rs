@@ -184,19 +184,21 @@ impl ExecutionPlan for ScopeExec {
                 Ok(())
             });
         }
-        Ok(Box::pin(ScopedStream { rows: tasks.build(), token }))
+        Ok(Box::pin(ScopedStream { rows: tasks.build(), scopes: self.scopes.clone(), token }))
     }
 }
 
 /// The rows of a query. When it is dropped, evaluations that still run for it are cancelled.
 struct ScopedStream {
     rows: SendableRecordBatchStream,
+    scopes: Arc<[Arc<QueryScope>]>,
     token: Cancellation,
 }
 
 impl Drop for ScopedStream {
     fn drop(&mut self) {
         self.token.cancel();
+        self.scopes.iter().for_each(|scope| scope.end());
     }
 }
 

@@ -11,10 +11,12 @@ use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateBuilder;
+use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl};
 use datafusion::physical_plan::execute_stream;
 use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 type Result<T = (), E = DataFusionError> = std::result::Result<T, E>;
 
@@ -80,6 +82,7 @@ async fn columns_and_constants() -> Result {
     assert_eq!(rows(&ctx, &format!("SELECT price(a, true, 0.25) FROM {values}")).await?, ["2.0", "10.0", "0.75"]);
     assert_eq!(rows(&ctx, &format!("SELECT price(a, true, NULL) FROM {values}")).await?, ["4.0", "10.0", "1.5"]);
     assert_eq!(rows(&ctx, "SELECT price(8, true), price(NULL, false)").await?, ["4.0 10.0"]);
+    assert_eq!(rows(&ctx, "SELECT price(vip => true, amount => 8.0)").await?, ["4.0"]);
     Ok(())
 }
 
@@ -259,6 +262,18 @@ async fn replaced_functions_and_limits() -> Result {
     assert_ne!(same("input x: f64; x")?, function("g", "input x: f64; x", FunctionOptions::default())?);
     assert_ne!(same("input x: f64; x")?, function("f", "input x: f64; x", FunctionOptions::default().null_on_error())?);
 
+    // Models that were not read from text differ by their graphs.
+    let binary = |text| {
+        let model = cembra::Model::parse(text).and_then(|model| cembra::Model::from_binary(&model.to_binary()));
+        CembraFunction::new(
+            "f",
+            model.map_err(|error| DataFusionError::External(Box::new(error)))?,
+            FunctionOptions::default(),
+        )
+    };
+    assert_eq!(binary("input x: f64; x + 1")?, binary("input x: f64; x + 1")?);
+    assert_ne!(binary("input x: f64; x + 1")?, binary("input x: f64; x + 2")?);
+
     let few = FunctionOptions::default().limits(Limits::default().loop_iterations(10));
     ctx.register_udf(function("long", "input n: i64; seq.reduce(fn(s, i) = s + i, seq.range(n), 0)", few)?.into());
     assert_eq!(rows(&ctx, "SELECT long(5)").await?, ["10"]);
@@ -321,6 +336,73 @@ async fn a_dropped_query_ends_its_evaluations() -> Result {
     drop(stream);
     // The runtime of the test ends only when the evaluation has.
     assert_eq!(rows(&ctx, "SELECT long(x) FROM (VALUES (3)) AS t(x)").await?, ["5"]);
+    Ok(())
+}
+
+/// The calls of the operator of the test below.
+static CALLS: AtomicUsize = AtomicUsize::new(0);
+
+#[tokio::test]
+async fn each_call_of_an_impure_function_is_one() -> Result {
+    let next = |x: i64| x + CALLS.fetch_add(1, Ordering::SeqCst) as i64;
+    let registry = Registry::with_operators([UserOperator::new("test.next").function(next).impure()]);
+    let registry = registry.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let text = "input x: i64; let n = test.next(x); output a = n; output b = n";
+    let model = cembra::Model::parse_with(text, registry, &Limits::default());
+    let model = model.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let ctx = context();
+    ctx.register_udf(CembraFunction::new("next", model, FunctionOptions::default().registry(registry))?.into());
+    // Constants are evaluated for each row, and not while the query is planned.
+    let planned = ctx.sql("SELECT get_field(next(0), 'a') FROM (VALUES (1), (2)) AS t(x)").await?;
+    let planned = planned.create_physical_plan().await?;
+    assert_eq!(CALLS.load(Ordering::SeqCst), 0);
+    datafusion::physical_plan::collect(planned, ctx.task_ctx()).await?;
+    assert_eq!(CALLS.load(Ordering::SeqCst), 2);
+    let two = "SELECT get_field(next(x), 'a'), get_field(next(x), 'b') FROM (VALUES (0)) AS t(x)";
+    assert_eq!(rows(&ctx, two).await?, ["2 3"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn runs_of_a_plan_at_the_same_time_do_not_end_each_other() -> Result {
+    let ctx = context();
+    register(&ctx, "twice", "input x: f64; x * 2")?;
+    let plan = ctx.sql("SELECT twice(x) FROM (VALUES (1.5)) AS t(x)").await?.create_physical_plan().await?;
+    // The tasks of both begin only when this one waits.
+    let first = execute_stream(plan.clone(), ctx.task_ctx())?;
+    drop(execute_stream(plan.clone(), ctx.task_ctx())?);
+    let batches = datafusion::physical_plan::common::collect(first).await?;
+    assert_eq!(array_value_to_string(batches[0].column(0), 0)?, "3.0");
+    assert_eq!(datafusion::physical_plan::collect(plan, ctx.task_ctx()).await?[0].num_rows(), 1);
+    Ok(())
+}
+
+#[test]
+fn columns_with_and_without_nulls_give_the_same_type() -> Result {
+    let both = function("both", "output sum = a + a; output same = a", FunctionOptions::default())?;
+    let returned = |is_nullable| {
+        let field = Arc::new(Field::new("a", DataType::Float64, is_nullable));
+        let args = ReturnFieldArgs { arg_fields: &[field], scalar_arguments: &[None] };
+        Ok::<_, DataFusionError>(both.return_field_from_args(args)?.data_type().clone())
+    };
+    assert_eq!(returned(false)?, returned(true)?);
+    Ok(())
+}
+
+#[test]
+fn constants_without_rows_are_not_evaluated() -> Result {
+    let quotient = function("quotient", "input x: i64; 12 // x", FunctionOptions::default())?;
+    let called = |number_rows| {
+        quotient.invoke_with_args(ScalarFunctionArgs {
+            args: vec![ColumnarValue::Scalar(ScalarValue::Int64(Some(0)))],
+            arg_fields: vec![Arc::new(Field::new("x", DataType::Int64, false))],
+            number_rows,
+            return_field: Arc::new(Field::new("quotient", DataType::Int64, false)),
+            config_options: Arc::default(),
+        })
+    };
+    assert_eq!(called(0)?.to_array(0)?.len(), 0);
+    assert!(called(1).is_err());
     Ok(())
 }
 
