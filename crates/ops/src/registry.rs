@@ -151,7 +151,7 @@ impl Registry {
         all.filter(|(_, def)| !def.is_of_plans)
     }
 
-    /// The operator that casts to the type `scalar`; `None` if there is no such operator, as for units and texts.
+    /// The operator that casts to the type `scalar`. `None` for a type without such an operator, such as `unit` or `text`.
     #[must_use]
     pub fn cast_to(&self, scalar: Scalar) -> Option<OpId> {
         cast_operator(scalar)

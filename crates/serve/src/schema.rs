@@ -1,4 +1,4 @@
-//! JSON Schemas for the types of inputs and outputs, for the OpenAPI description of the server.
+//! The JSON Schemas in the server's OpenAPI description. Each type of an input or output has a schema.
 
 use cembra::values::Promise;
 use cembra::{Field, QType, Scalar};

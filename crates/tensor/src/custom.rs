@@ -185,7 +185,7 @@ impl<'w> ElementReads<'w> {
     }
 }
 
-/// A user-defined operation in a graph, with an identity by which operations of one name are told apart.
+/// A user-defined operation in a graph. Two operations with the same name are the same operation if their identities are equal.
 #[derive(Clone)]
 pub struct Custom {
     op: Arc<dyn TensorOp>,

@@ -139,9 +139,9 @@ impl Dict {
         Dict::in_segments(&units, from, to, values)
     }
 
-    /// Makes a dictionary of ranges in groups. `groups` has, for each range, the number of its group; the numbers
-    /// ascend. Within a group, ranges must be as for [`Dict::of_ranges`]. The value of a range is its index in the
-    /// arrays, as `i64`.
+    /// Makes a dictionary of ranges in groups. `groups` has, for each range, the number of its group. The numbers must
+    /// ascend. The ranges of each group must be valid arguments of [`Dict::of_ranges`]. The value of a range is its
+    /// index in the arrays, as `i64`.
     ///
     /// # Errors
     /// If `groups` is not an array of `i64`, if a group number is missing or less than the previous one, or if

@@ -152,7 +152,7 @@ pub struct InputField {
     ///
     /// # Safety
     /// FIELD-TABLE (`docs/safety.md`): each address must be that of a field of this type. FRAME-SLOT: the slots must have room for all values.
-    /// STRING-VIEW: as for [`InputValue::write`].
+    /// STRING-VIEW: the memory that the values borrow or own must outlive the call.
     pub(crate) write_all: unsafe fn(*const u8, usize, usize, *mut u8),
     /// The name of the field's Rust type, if no input can have that type; else `None`. A field with such a type is not read.
     other: Option<&'static str>,

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// assert_eq!(session.evaluate(&forever).unwrap_err().code(), "iteration-limit");
 /// # Ok::<(), cembra::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RunOptions {
     cancellation: Option<Cancellation>,
     deadline: Option<Instant>,
@@ -37,6 +37,12 @@ pub struct RunOptions {
     rows: Option<usize>,
     strip_rows: Option<usize>,
     keep_failures: Option<usize>,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions::new()
+    }
 }
 
 impl RunOptions {

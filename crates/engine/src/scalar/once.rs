@@ -128,8 +128,8 @@ impl Clone for SingleElement {
 }
 
 impl ElementPlan {
-    /// Compiles the element expression `body`. For a model with the backend `Backend::Tiered`, the expression is
-    /// compiled as for `Backend::Auto`.
+    /// Compiles the element expression `body`. If the model has the backend `Backend::Tiered`, the expression
+    /// is compiled with `Backend::Auto`.
     pub(crate) fn of(body: &Body, options: &TimedOptions) -> Result<ElementPlan, Error> {
         let (program, plan) = plan_of_body(body, options)?;
         let leaves = plan.inputs().iter().map(|input| input.leaf as usize);

@@ -99,7 +99,7 @@ pub(super) enum Frame {
 }
 
 impl Frame {
-    /// Returns true if a closing bracket ends this form, as for a call or a tuple.
+    /// Returns true if a closing bracket ends this form. It ends a call or a tuple, for example.
     pub(super) fn is_bracket(&self) -> bool {
         matches!(
             self,

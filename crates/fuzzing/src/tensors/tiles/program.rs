@@ -121,8 +121,8 @@ impl Program {
         of_floats.map(|(id, _)| id).filter(|id| is_asked(*id)).collect()
     }
 
-    /// Returns true if the evaluator fuses the same operators for a request of only the outputs as for a request of all values that become tiled
-    /// tensors ([`RequestedNodes::Made`]).
+    /// Compares two requests: one for only the outputs, and one for all values that become tiled tensors ([`RequestedNodes::Made`]). Returns true if
+    /// the evaluator fuses the same operators for both.
     pub(super) fn is_grouped_alike(&self) -> bool {
         let needed = self.graph.needed(&self.outputs);
         let (asked, least) = (self.asked(RequestedNodes::Made), self.asked(RequestedNodes::Outputs));
